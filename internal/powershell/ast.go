@@ -14,8 +14,8 @@ type (
 	// pipeline is one or more commands or an expression, whose results go from each to the next.
 	pipeline struct {
 		Position
-		elements []element
-		redirect *redirect
+		elements  []element
+		redirects []redirects // one for each element
 	}
 	// assignment sets a variable, a property or an element.
 	assignment struct {
@@ -104,12 +104,6 @@ type clause struct {
 type catch struct {
 	types []string // full names; empty: all
 	body  []statement
-}
-
-// redirect is > FILE or >> FILE.
-type redirect struct {
-	append bool
-	file   expression
 }
 
 // An element of a pipeline is a command or an expression.

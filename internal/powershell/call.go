@@ -263,8 +263,12 @@ func (in *Interpreter) program(e *command, name string, args []given, input []an
 	for _, a := range args {
 		words = append(words, argumentWords(a)...)
 	}
-	var printed bytes.Buffer
-	status, found := in.cfg.Host.Program(in.ctx, name, words, &limitedWriter{&printed, in.limits.Output, in.limits.Output}, in.cfg.Err)
+	var printed, complained bytes.Buffer
+	errs := in.cfg.Err
+	if in.complaints != nil {
+		errs = &limitedWriter{&complained, in.limits.Output, in.limits.Output}
+	}
+	status, found := in.cfg.Host.Program(in.ctx, name, words, &limitedWriter{&printed, in.limits.Output, in.limits.Output}, errs)
 	if !found {
 		err := fmt.Errorf("there is no command or tool %q", name)
 		if in.cfg.Suggestions != nil {
@@ -275,6 +279,26 @@ func (in *Interpreter) program(e *command, name string, args []given, input []an
 		return &RunError{Position: e.Position, Err: classify(noCommandException, err)}
 	}
 	in.global.put("lastexitcode", int64(status))
+	if err := in.lines(&printed, out); err != nil {
+		return err
+	}
+	if err := in.lines(&complained, in.complaints); err != nil {
+		return err
+	}
+	in.global.put("?", status == 0)
+	if status == 0 {
+		return nil
+	}
+	if Truth(in.get("psnativecommanduseerroractionpreference")) {
+		return in.failed(&RunError{Position: e.Position, Command: name, Err: classify(programException, fmt.Errorf("exit status %d", status))},
+			in.preference())
+	}
+	in.failures++ // a status is no error, and says nothing (about_Preference_Variables); the script's own status tells of it
+	return nil
+}
+
+// lines hands on what a program has printed, line by line.
+func (in *Interpreter) lines(printed *bytes.Buffer, out emit) error {
 	if err := in.spend(printed.Len()); err != nil {
 		return err
 	}
@@ -282,11 +306,6 @@ func (in *Interpreter) program(e *command, name string, args []given, input []an
 		if err := out(strings.TrimRight(line, "\r\n")); err != nil {
 			return err
 		}
-	}
-	in.global.put("?", status == 0)
-	if status != 0 {
-		return in.failed(&RunError{Position: e.Position, Command: name, Err: classify(programException, fmt.Errorf("exit status %d", status))},
-			in.preference())
 	}
 	return nil
 }

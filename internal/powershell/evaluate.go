@@ -86,7 +86,7 @@ func (in *Interpreter) value(s statement) (any, error) {
 	if a, ok := s.(*assignment); ok {
 		return in.assign(a)
 	}
-	if p, ok := s.(*pipeline); ok && len(p.elements) == 1 && p.redirect == nil {
+	if p, ok := s.(*pipeline); ok && len(p.elements) == 1 && p.redirects[0] == (redirects{}) {
 		if x, ok := p.elements[0].(expression); ok { // an empty or nested array stays what it is
 			if _, isCommand := x.(*command); !isCommand {
 				return in.expression(x)
@@ -175,22 +175,18 @@ func (in *Interpreter) wrong(at interface{ place() Position }, err error) error 
 func (in *Interpreter) pipeline(s *pipeline, out emit) error {
 	var input []any
 	for i, e := range s.elements {
-		last := i == len(s.elements)-1
 		to := out
 		var collected []any
-		if !last || s.redirect != nil {
+		if i < len(s.elements)-1 {
 			to = func(v any) error {
 				collected = append(collected, v)
 				return in.spend(valueBytes)
 			}
 		}
-		if err := in.element(e, input, i > 0, to); err != nil {
+		if err := in.redirected(&s.redirects[i], e, input, i > 0, to); err != nil {
 			return err
 		}
 		input = collected
-	}
-	if s.redirect != nil {
-		return in.writeTo(s, input)
 	}
 	return nil
 }
@@ -213,36 +209,9 @@ func (in *Interpreter) element(e element, input []any, piped bool, out emit) err
 	return emitAll(v, out)
 }
 
-// writeTo writes results to the file of > or >>.
-func (in *Interpreter) writeTo(s *pipeline, values []any) error {
-	name, err := in.expression(s.redirect.file)
-	if err != nil {
-		return err
-	}
-	if name == nil { // $null
-		return nil
-	}
-	return in.wrongIf(s, in.writeFile(Text(name), values, s.redirect.append))
-}
-
 func (in *Interpreter) wrongIf(at interface{ place() Position }, err error) error {
 	if err == nil {
 		return nil
 	}
 	return in.wrong(at, err)
-}
-
-func (in *Interpreter) writeFile(name string, values []any, add bool) (err error) {
-	f, err := in.cfg.Host.Create(name, add)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	p := printer{out: &limitedWriter{f, in.out.left, in.limits.Output}}
-	for _, v := range values {
-		if err := p.print(v); err != nil {
-			return err
-		}
-	}
-	return p.flush()
 }

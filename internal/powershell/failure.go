@@ -29,6 +29,9 @@ func (in *Interpreter) failed(e *RunError, action string) error {
 		return e
 	}
 	in.failures++
+	if in.complaints != nil {
+		return errors.Join(in.complaints(e.asRecord()), in.remember(e))
+	}
 	line := oneLine(e.Error())
 	if in.said += len(line); in.said > in.limits.Output {
 		return &LimitError{"bytes of messages", in.limits.Output}

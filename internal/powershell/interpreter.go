@@ -75,15 +75,17 @@ type Interpreter struct {
 	steps    int
 	memory   int
 	failures int
-	said     int               // bytes of errors that were printed
-	errors   []any             // $Error
-	tries    int               // bodies of try with a catch that run
-	calls    int               // functions and blocks that run in each other
-	caught   []*RunError       // whose catch runs, the innermost last
-	classes  map[string]*class // of the script
-	statics  map[*classProperty]*slot
-	out      *limitedWriter
-	printer  printer
+	said     int   // bytes of errors that were printed
+	errors   []any // $Error
+	// complaints takes errors where 2> redirects them; nil: they are printed.
+	complaints emit
+	tries      int               // bodies of try with a catch that run
+	calls      int               // functions and blocks that run in each other
+	caught     []*RunError       // whose catch runs, the innermost last
+	classes    map[string]*class // of the script
+	statics    map[*classProperty]*slot
+	out        *limitedWriter
+	printer    printer
 }
 
 // New returns an interpreter.

@@ -179,7 +179,7 @@ func (p *parser) pipeline() statement {
 		}
 		s.elements = append(s.elements, e)
 		p.skipBlank()
-		s.redirect = p.redirect(s.redirect)
+		s.redirects = append(s.redirects, p.redirections())
 		if p.peek() != '|' {
 			return s
 		}
@@ -223,31 +223,6 @@ func settable(e expression) bool {
 		return !slices.ContainsFunc(e.items, func(x expression) bool { return !settable(x) })
 	}
 	return assignable(e)
-}
-
-// redirect reads > FILE, >> FILE, 2>&1 and 2>$null, which change nothing here: errors are no output.
-func (p *parser) redirect(have *redirect) *redirect {
-	for {
-		p.skipBlank()
-		switch {
-		case p.peek() == '2' && p.peekAt(1) == '>' && p.peekAt(2) == '&' && p.peekAt(3) == '1':
-			p.at += len("2>&1")
-		case p.peek() == '>':
-			r := &redirect{}
-			if p.at++; p.peek() == '>' {
-				p.at++
-				r.append = true
-			}
-			p.skipBlank()
-			if p.ends() {
-				p.fail("> wants the name of a file here")
-			}
-			r.file = p.argumentValue()
-			have = r
-		default:
-			return have
-		}
-	}
 }
 
 // element reads a command or an expression.

@@ -28,7 +28,7 @@ func (p *parser) command() element {
 func (p *parser) arguments() (list []argument) {
 	for {
 		p.skipBlank()
-		if p.ends() || p.redirection() {
+		if p.ends() || p.redirectionHere() {
 			return list
 		}
 		at := p.position()
@@ -44,11 +44,6 @@ func (p *parser) arguments() (list []argument) {
 			list = append(list, argument{Position: at, value: p.argumentValue()})
 		}
 	}
-}
-
-// redirection reports whether > or 2> stands here.
-func (p *parser) redirection() bool {
-	return p.peek() == '>' || p.peek() == '2' && p.peekAt(1) == '>' && p.peekAt(2) == '&' && p.peekAt(3) == '1'
 }
 
 func (p *parser) parameter(at Position) argument {
