@@ -193,3 +193,44 @@ $`
 		t.Errorf("status %d, %s", status, errs)
 	}
 }
+
+// TestFirmwareOfFailedRestart: a device that cannot start with the image that was burned, because another one has its GUID, goes on with
+// the one before, and everybody is shown that one.
+func TestFirmwareOfFailedRestart(t *testing.T) {
+	cfg := driverbed.Config(t, config.Adapter{Name: "Ethernet 1"}, config.Adapter{Name: "Ethernet 2"})
+	driverbed.Start(t, cfg)
+	t.Setenv(paths.SocketVariable, cfg.Socket)
+	t.Chdir(t.TempDir())
+	image := firmware.Factory(catalogue.MLX5)
+	image.GUID, image.PSID = 0x0002c90300aabbcc, "SAME_1"
+	if err := os.WriteFile("same.bin", image.Encode(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client := api.NewClient(cfg.Socket)
+	for i, want := range []int{tool.Success, tool.Failure} {
+		device := []string{"mt4115_pciconf0", "mt4115_pciconf1"}[i]
+		if status, _, stderr := call(t, "softvpi", "flint", "-d", device, "-i", "same.bin", "-y",
+			"-allow_psid_change", "-use_image_guids", "b"); status != tool.Success {
+			t.Fatalf("burn %s: status %d, %s", device, status, stderr)
+		}
+		if status, stdout, stderr := call(t, "softvpi", "mlxfwreset", "-d", device, "-y", "r"); status != want {
+			t.Errorf("reset of %s: status %d, want %d\n%s%s", device, status, want, stdout, stderr)
+		}
+	}
+	s, err := client.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory := firmware.Factory(catalogue.MLX5).PSID
+	for i, want := range []string{image.PSID, factory} {
+		if a := &s.Adapters[i]; a.Firmware.PSID != want || !a.Enabled || !a.Up {
+			t.Errorf("%s has the firmware %s, enabled %v, up %v; want %s, enabled and up", a.Name, a.Firmware.PSID, a.Enabled, a.Up, want)
+		}
+	}
+	if _, out, _ := call(t, "softvpi", "vstat"); strings.Count(out, image.PSID) > 1 {
+		t.Errorf("vstat shows both devices with the burned image:\n%s", out)
+	}
+	if _, out, _ := call(t, "softvpi", "ndadapterinfo"); strings.Count(out, image.PSID) != 1 || strings.Count(out, factory) != 1 {
+		t.Errorf("ndadapterinfo, which asks as programs do, shows:\n%s\nwant %s and %s, once each", out, image.PSID, factory)
+	}
+}

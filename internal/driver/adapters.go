@@ -318,7 +318,7 @@ func (d *Driver) RestartAdapter(name string) error {
 		return err
 	}
 	r := d.running[index]
-	taken, was := r.taken, d.enabled(index)
+	before, was := r.started, d.enabled(index)
 	if disabled, _ := d.registry.Disabled(r.known()); disabled {
 		if err := d.registry.Apply(r.Disable(false)); err != nil {
 			return err
@@ -331,10 +331,10 @@ func (d *Driver) RestartAdapter(name string) error {
 	}
 	if err := d.enableWithKeys(r, index); err != nil {
 		d.settings.Lock()
-		r.taken = taken
+		r.started = before
 		d.settings.Unlock()
 		if was {
-			err = errors.Join(err, d.enable(int(index), d.keys(int(index))))
+			err = errors.Join(err, d.host.SetFirmware(index, r.runs()), d.enable(int(index), d.keys(int(index))))
 			d.startFunctions(index)
 		}
 		return err

@@ -29,9 +29,14 @@ type running struct {
 	infiniBand atomic.Bool // it has the keys of an InfiniBand port
 	off        atomic.Bool // enabled with RoCE off: the device itself is disabled
 	parked     bool        // a team has its wire, or is about to; with changes held
-	// taken are its settings as of its last start, by their location.
+	started
+}
+
+// started is what an adapter has read at its last start.
+type started struct {
+	// taken are its settings, by their location.
 	taken map[string]registry.Setting
-	// configuration is what mlxconfig has set for the device, firmware what its flash held, and effective both, as of then.
+	// configuration is what mlxconfig has set for the device, firmware what its flash held, and effective both.
 	configuration, effective map[string]uint64
 	firmware                 firmware.Image
 }
@@ -142,8 +147,9 @@ func (d *Driver) take(i int) {
 	}
 	d.settings.Lock()
 	defer d.settings.Unlock()
-	r.taken, r.configuration = taken, d.registry.Configuration(r.known())
-	r.effective, r.firmware = d.registry.Effective(r.known()), image
+	r.started = started{
+		taken: taken, configuration: d.registry.Configuration(r.known()), effective: d.registry.Effective(r.known()), firmware: image,
+	}
 }
 
 // complain raises the event of a stored value that is not allowed.
