@@ -80,6 +80,9 @@ func (c fabricRunCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	if file != nil && file.IdleLACP() {
+		fmt.Fprintln(s.env.Stderr, "fabric run: lacp has no effect where no host has several links (topology.bundle, or topology.links)")
+	}
 	listener, where, err := c.listen()
 	if err != nil {
 		return err

@@ -84,3 +84,21 @@ func TestNetworkOfBundles(t *testing.T) {
 		t.Errorf("with the second cable out %d and %d come over the links", first, second)
 	}
 }
+
+// TestIdleLACP: a file that says how switches aggregate links, where no host has several, has said nothing, and who runs it is told.
+func TestIdleLACP(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"topology": {"kind": "star", "hosts": 2}, "switch": {"lacp": "active"}}`:              true,
+		`{"topology": {"kind": "star", "hosts": 2, "bundle": 2}, "switch": {"lacp": "active"}}`: false,
+		`{"topology": {"kind": "star", "hosts": 2}, "switch": {"lacp": "off"}}`:                 false,
+		`{"topology": {"kind": "star", "hosts": 2}}`:                                            false,
+	} {
+		file, err := scenario.ReadFabric("f", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := file.IdleLACP(); got != want {
+			t.Errorf("%s: idle %v, want %v", text, got, want)
+		}
+	}
+}

@@ -23,7 +23,7 @@ import (
 // maxAnswer limits how many bytes of an answer a client reads.
 const maxAnswer = 256 << 20
 
-// Client talks to the management interface of a running driver. Errors are ErrNotRunning, ErrNotAllowed,
+// Client talks to the management interface of a running driver. Errors are ErrNotRunning, ErrNoManagement, ErrNotAllowed,
 // *FieldError if a value was wrong, and others.
 type Client struct {
 	where string // for messages
@@ -203,8 +203,22 @@ func (c *Client) send(ctx context.Context, client *http.Client, method, path str
 	return nil, understand(resp.StatusCode, &m)
 }
 
-// explain distinguishes a driver that is not running from other failures.
+// serves reports whether somebody takes programs at an attach socket.
+func serves(socket string) bool {
+	c, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
+
+// explain distinguishes a driver that is not running, or not to be managed from here, from other failures.
 func (c *Client) explain(err error) error {
+	if errors.Is(err, os.ErrNotExist) && c.dial != nil && serves(c.where) {
+		return fmt.Errorf("%w: %s is that of a container or a virtual function; what was asked for is to be had where the driver runs, "+
+			"at its own socket", ErrNoManagement, c.where)
+	}
 	var op *net.OpError
 	if errors.Is(err, os.ErrNotExist) || errors.As(err, &op) && strings.Contains(op.Error(), "connection refused") {
 		return fmt.Errorf("%w at %s; start one with: softvpi up", ErrNotRunning, c.where)

@@ -17,6 +17,10 @@ import (
 // ErrNotRunning says that no driver answers.
 var ErrNotRunning = errors.New("no driver is running")
 
+// ErrNoManagement says that a driver serves programs at a socket which is not its own, but a container's or a virtual function's, and has
+// no management beside it.
+var ErrNoManagement = errors.New("the driver serves programs at this socket, but is not managed by it")
+
 // ErrNotAllowed says that a client that may only read requested a change.
 var ErrNotAllowed = errors.New("only the driver's user and root may change things")
 

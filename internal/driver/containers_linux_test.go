@@ -1,11 +1,13 @@
 package driver
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/verbs"
@@ -28,6 +30,12 @@ func TestContainers(t *testing.T) {
 	}
 	if _, err := os.Stat(paths.Management(socket(0))); err == nil {
 		t.Error("a container has the management")
+	}
+	if _, err := NewAdmin(socket(0)).Status(t.Context()); !errors.Is(err, api.ErrNoManagement) || errors.Is(err, api.ErrNotRunning) {
+		t.Errorf("a container that asks for the status is told %v; want that this is not to be had there", err)
+	}
+	if _, err := NewAdmin(socket(7)).Status(t.Context()); !errors.Is(err, api.ErrNotRunning) {
+		t.Errorf("at the socket of a container that there is not: %v; want that no driver runs", err)
 	}
 	var full error
 	attached := 0

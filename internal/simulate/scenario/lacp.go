@@ -157,6 +157,14 @@ func (s *Scenario) IdleLACP() bool {
 		slices.ContainsFunc(s.NICs, func(n *NIC) bool { return n != nil && (n.LACP.Own && n.LACP.On || n.LACP.Keys != nil) })
 }
 
+// IdleLACP is as of a Scenario, for switches: hosts' ends are not in the file.
+func (f *Fabric) IdleLACP() bool {
+	if slices.ContainsFunc(f.Bundles, func(of [][]int) bool { return len(of) > 0 }) {
+		return false
+	}
+	return slices.ContainsFunc(f.Switches, func(w *Switch) bool { return w != nil && w.LACP.On })
+}
+
 // LACPOf returns how a switch aggregates a bundle of ports: as one of them says, or as the switch does.
 func (s *Scenario) LACPOf(node int, bundle []int) LACP {
 	return lacpOf(s.Switches, s.Ports, node, bundle)

@@ -156,6 +156,9 @@ func (d *Doctor) driver(ctx context.Context) bool {
 	case errors.Is(err, api.ErrNotAllowed):
 		d.say("driver", Note, "it runs, but does not answer this user: %v", err)
 		return true
+	case errors.Is(err, api.ErrNoManagement):
+		d.say("driver", Note, "%v", err)
+		return true
 	case errors.Is(err, api.ErrNotRunning):
 		d.say("driver", Wrong, "no driver answers at %s: start one with softvpi up, or set %s to where it listens", socket,
 			paths.SocketVariable)
