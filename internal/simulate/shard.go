@@ -105,8 +105,11 @@ func (h *shard) touch(host int32) {
 }
 
 // first returns when something happens next.
-func (h *shard) first() clock.Time {
-	at := clock.Min(h.Deadline(), h.due.First())
+func (h *shard) first() clock.Time { return clock.Min(h.Deadline(), h.wanted()) }
+
+// wanted returns when something happens next that is no affair of the links and switches alone.
+func (h *shard) wanted() clock.Time {
+	at := h.due.First()
 	if len(h.starts) > 0 {
 		at = clock.Min(at, h.starts[0].at)
 	}
@@ -124,13 +127,35 @@ func (h *shard) pass(until clock.Time) {
 	h.foresee()
 	h.turns = 0
 	h.collect()
-	for at := h.first(); at <= until; at = h.first() {
+	for at, stirred := h.next(until); at <= until; at, stirred = h.next(until) {
 		h.now = max(h.now, at)
+		if !stirred {
+			if !h.begin() {
+				return
+			}
+			h.Advance(h.now)
+		}
 		if h.step(); !h.breathe() {
 			return
 		}
 	}
 	h.now = max(h.now, until)
+}
+
+// next returns when there is something to do that is not the affair of links and switches alone, or a time after until. What happens
+// before at these, as most does, is over then. stirred: they have something for hosts, and what happens at them at that time is over too.
+func (h *shard) next(until clock.Time) (at clock.Time, stirred bool) {
+	wanted := h.wanted()
+	if h.bonds != nil { // which have a say in what links do
+		return clock.Min(wanted, h.Deadline()), false
+	}
+	before := clock.Min(wanted, until.Add(1))
+	for at = h.Deadline(); at < before; at = h.Deadline() {
+		if h.Advance(at); len(h.touched) > 0 || h.HasRoom() {
+			return at, true
+		}
+	}
+	return clock.Min(wanted, at), false
 }
 
 // breathe asks now and then whether to go on.
@@ -142,8 +167,8 @@ func (h *shard) breathe() bool {
 	return h.r.breathe()
 }
 
-// step does what is due now.
-func (h *shard) step() {
+// begin starts what is to begin now; false: the run is over.
+func (h *shard) begin() bool {
 	now := h.now
 	for len(h.heard) > 0 && h.heard[0].at <= now {
 		x := h.heard.pop()
@@ -158,13 +183,18 @@ func (h *shard) step() {
 		h.hosts[f.host].begin(now, f)
 		h.touch(f.host)
 		if h.unwatched++; !h.breathe() {
-			return
+			return false
 		}
 	}
 	if h.bonds != nil {
 		h.bonds.Advance(now)
 	}
-	h.Advance(now)
+	return true
+}
+
+// step lets hosts do what is due now, and take what has arrived.
+func (h *shard) step() {
+	now := h.now
 	for h.due.First() <= now {
 		i := h.due.Next()
 		h.due.Set(i, clock.Never)

@@ -24,14 +24,16 @@ func New(n int) Times {
 
 // Set sets that of member i.
 func (d *Times) Set(i int, at clock.Time) {
-	i += len(d.at) / 2
-	for d.at[i] != at {
-		d.at[i] = at
-		if i == 1 {
+	all := d.at
+	// Node n is above 2n and 2n+1. Unsigned numbers are halved by a shift.
+	n := uint(i) + uint(len(all))/2
+	for all[n] != at {
+		all[n] = at
+		if n == 1 {
 			return
 		}
-		at = clock.Min(at, d.at[i^1])
-		i /= 2
+		at = min(at, all[n^1])
+		n /= 2
 	}
 }
 
@@ -49,14 +51,15 @@ func (d *Times) First() clock.Time { return d.at[1] }
 
 // Next returns the member with the earliest, the one with the lowest number of several.
 func (d *Times) Next() int {
-	i, first := 1, d.at[1]
-	for i < len(d.at)/2 {
-		i *= 2
-		right := 0
-		if d.at[i] != first {
+	all := d.at
+	n, first, half := uint(1), all[1], uint(len(all))/2
+	for n < half {
+		n *= 2
+		right := uint(0)
+		if all[n] != first {
 			right = 1
 		}
-		i += right
+		n += right
 	}
-	return i - len(d.at)/2
+	return int(n - half)
 }

@@ -131,6 +131,9 @@ func (f *Fabric) Room() (station int, priorities uint8, ok bool) {
 	return 0, 0, false
 }
 
+// HasRoom reports whether Room may have a station.
+func (f *Fabric) HasRoom() bool { return len(f.rooms) > 0 }
+
 // Wake notes that something was done to a node directly.
 func (f *Fabric) Wake(node int) { f.due.Set(node, f.nodes[node].Switch.Deadline()) }
 
@@ -142,12 +145,12 @@ func (f *Fabric) Deadline() clock.Time {
 // Advance lets happen what is due, in the order of time; of what is due at once first arrivals by nodes and ports, then nodes.
 func (f *Fabric) Advance(now clock.Time) {
 	for {
-		at := f.Deadline()
-		if at > now {
+		arrives, turn := f.arrivals.first(), f.due.First()
+		switch {
+		case min(arrives, turn) > now:
 			return
-		}
-		if f.arrivals.first() > at {
-			f.turn(at, f.due.Next())
+		case arrives > turn:
+			f.turn(turn, f.due.Next())
 			continue
 		}
 		a := f.arrivals.pop()
@@ -173,7 +176,12 @@ func (f *Fabric) arrive(a arrival) {
 		return
 	}
 	x.Switch.Receive(a.at, int(a.port), a.frame)
-	f.due.Set(int(a.node), x.Switch.Deadline())
+	due := x.Switch.Deadline()
+	if due <= a.at && min(f.arrivals.first(), f.due.First()) > a.at { // nothing else is next
+		f.turn(a.at, int(a.node))
+		return
+	}
+	f.due.Set(int(a.node), due)
 }
 
 // turn lets a node send.

@@ -1,0 +1,47 @@
+package due
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/softvpi/softvpi/internal/clock"
+)
+
+// TestTimes: the next is always the one with the earliest time, and of several the one with the lowest number, whatever was set before.
+func TestTimes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := make([]clock.Time, rapid.IntRange(1, 70).Draw(t, "members"))
+		for i := range want {
+			want[i] = clock.Never
+		}
+		d := New(len(want))
+		for range rapid.IntRange(0, 100).Draw(t, "steps") {
+			i := rapid.IntRange(0, len(want)-1).Draw(t, "member")
+			at := clock.Time(rapid.Int64Range(0, 5).Draw(t, "time"))
+			if rapid.IntRange(0, 3).Draw(t, "never") == 0 {
+				at = clock.Never
+			}
+			d.Set(i, at)
+			want[i] = at
+			first := 0
+			for k := range want {
+				if want[k] < want[first] {
+					first = k
+				}
+			}
+			if d.Next() != first || d.First() != want[first] || d.Get(i) != at {
+				t.Fatalf("next %d at %d, want %d at %d", d.Next(), d.First(), first, want[first])
+			}
+		}
+	})
+}
+
+// TestTimes_None: without members, or while none wants a turn, there is no time.
+func TestTimes_None(t *testing.T) {
+	for n := range 5 {
+		if d := New(n); d.First() != clock.Never || d.Next() != 0 {
+			t.Errorf("%d members: next %d at %d", n, d.Next(), d.First())
+		}
+	}
+}
