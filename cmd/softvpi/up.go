@@ -34,6 +34,7 @@ type upCmd struct {
 	Containers    string   `placeholder:"count=N[,...]" help:"Sockets for so many containers, instead of the file's, each with a quota of its own: count=N[,memory=SIZE][,descriptors=N]. softvpi cdi generate gives them to containers."`
 	Readers       string   `help:"Who besides this user and root may read through the management socket: owner (nobody), group, everyone."`
 	SystemLog     string   `placeholder:"LOG" help:"Also send every event to the system log: journald, syslog, eventlog (that of Windows), auto (the first of these that there is)."`
+	TraceFile     bool     `help:"Keep the trace that runs from the start in a circular file, of 100 MB unless the configuration says otherwise, which outlives the driver."`
 	SkipSelfCheck bool     `help:"Skip the RDMA check of each pair of adapters at start."`
 	Background    bool     `help:"Start the driver in the background, and return when programs can attach. Its output goes to driver.log in the state directory; softvpi down stops it."`
 	Verbose       bool     `short:"v" help:"Log everything that an administrator may want to know to standard error: --log debug."`
@@ -166,6 +167,14 @@ func (c upCmd) config() (config.Config, error) {
 		cfg.Readers = c.Readers
 	}
 	cfg.SkipSelfCheck = cfg.SkipSelfCheck || c.SkipSelfCheck
+	if c.TraceFile {
+		t := config.Trace{}
+		if cfg.Trace != nil {
+			t = *cfg.Trace
+		}
+		t.File = true
+		cfg.Trace = &t
+	}
 	if len(c.Adapter) > 0 {
 		cfg.Adapters = nil
 	}
