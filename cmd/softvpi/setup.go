@@ -21,7 +21,7 @@ type setupCmd struct {
 	Install setupInstallCmd `cmd:"" default:"withargs" help:"Install or upgrade: the program, links of the tools, C libraries, manual pages, completion, the service of systemd and the PowerShell module. A run that was ended, however, is completed or rolled back by the next one. Properties of the manuals' unattended installation are read from the environment and the command line: MT_SKIPFWUPGRD, MT_WMI, MT_RESTORECONF, MT_NDPROPERTY, PERFCHECK, MT_DRIVER_LOAD_TIMEOUT, MT_DRIVERS_ONLY."`
 	Remove  setupRemoveCmd  `cmd:"" help:"Remove what was installed. Configuration, registry and logs stay, unless --purge is given."`
 	Status  setupStatusCmd  `cmd:"" help:"Say what is installed, and whether its files are as they were installed; the status is 1 if not."`
-	Unit    setupUnitCmd    `cmd:"" help:"Print a unit by which systemd runs the driver of a user."`
+	Unit    setupUnitCmd    `cmd:"" help:"Print a unit by which systemd runs the driver of a user, or of the system."`
 }
 
 type setupTarget struct {
@@ -327,16 +327,17 @@ func (c setupStatusCmd) Run(s *session) error {
 }
 
 type setupUnitCmd struct {
-	Kind    string `enum:"service,socket" default:"service" help:"Which: service, the driver; socket, its sockets, by which the first program starts it."`
+	Kind    string `enum:"service,socket,system-service,system-socket,sysusers" default:"service" help:"Which: service, the driver of a user; socket, its sockets, by which the first program starts it; system-service and system-socket, those of the system's driver; sysusers, what its user is made of."`
 	Program string `placeholder:"FILE" help:"The program that the unit runs (default: this one)."`
 }
 
 func (c setupUnitCmd) Run(s *session) error {
-	if c.Kind == "socket" {
+	programless := map[string]string{"socket": setup.Sockets, "system-socket": setup.SystemSockets, "sysusers": setup.SystemUsers}
+	if text, ok := programless[c.Kind]; ok {
 		if c.Program != "" {
-			return tool.Usagef("--program is %q; allowed: nothing with --kind socket, whose unit runs no program", c.Program)
+			return tool.Usagef("--program is %q; allowed: nothing with --kind %s, which runs no program", c.Program, c.Kind)
 		}
-		_, err := io.WriteString(s.env.Stdout, setup.Sockets)
+		_, err := io.WriteString(s.env.Stdout, text)
 		return err
 	}
 	program := c.Program
@@ -349,6 +350,10 @@ func (c setupUnitCmd) Run(s *session) error {
 	if !filepath.IsAbs(program) {
 		return tool.Usagef("--program is %q; allowed: an absolute path", program)
 	}
-	_, err := io.WriteString(s.env.Stdout, setup.Unit(program))
+	unit := setup.Unit
+	if c.Kind == "system-service" {
+		unit = setup.SystemUnit
+	}
+	_, err := io.WriteString(s.env.Stdout, unit(program))
 	return err
 }

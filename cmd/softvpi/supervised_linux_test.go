@@ -203,4 +203,15 @@ func TestUnits(t *testing.T) {
 	if got := settings(setup.Sockets, "ListenStream"); !slices.Equal(got, want) {
 		t.Errorf("ListenStream=%q, want %q", got, want)
 	}
+	// The system's: the service serves the sockets that its socket unit opens, as the user that sysusers makes.
+	system := settings(setup.SystemUnit("/usr/bin/softvpi"), "ExecStart")
+	at := system[slices.Index(system, "--socket")+1]
+	if got := settings(setup.SystemSockets, "ListenStream"); !slices.Equal(got, []string{at, at + ".admin"}) {
+		t.Errorf("ListenStream=%q, and the service is at %s", got, at)
+	}
+	for _, name := range []string{settings(setup.SystemUnit(""), "User")[0], settings(setup.SystemSockets, "SocketUser")[0]} {
+		if !strings.Contains(setup.SystemUsers, "\nu "+name+" ") {
+			t.Errorf("%s is no user of %s", name, setup.SystemUsers)
+		}
+	}
 }

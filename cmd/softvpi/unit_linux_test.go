@@ -45,25 +45,47 @@ func TestUnitForSystemd(t *testing.T) {
 	}
 }
 
-// systemd accepts the units of packages and setup, the sockets with the service that they start.
+// systemd accepts the units of packages and setup, the sockets with the service that they start, and the system's with what features add.
 func TestUnitsOfPackages_ForSystemd(t *testing.T) {
 	systemtest.Mark(t)
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("needs systemd-analyze")
 	}
-	dir := t.TempDir()
-	program := filepath.Join(dir, "soft vpi") // a path that has to be quoted
+	program := filepath.Join(t.TempDir(), "soft vpi") // a path that has to be quoted
 	if err := os.Symlink(os.Args[0], program); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"softvpi.service": setup.Unit(program), "softvpi.socket": setup.Sockets} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	features, err := filepath.Glob("../../examples/systemd/system/*.conf")
+	if err != nil || len(features) == 0 {
+		t.Fatalf("what features add to the service: %v, %v", features, err)
 	}
-	c := exec.Command("systemd-analyze", "--user", "--man=no", "verify", filepath.Join(dir, "softvpi.socket"), filepath.Join(dir, "softvpi.service"))
-	c.Env = append(os.Environ(), "HOME="+dir, "XDG_RUNTIME_DIR="+dir)
-	if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("%v\n%s", err, out)
+	for _, x := range []struct{ manager, service, socket, feature string }{
+		{"--user", setup.Unit(program), setup.Sockets, ""},
+		{"--system", setup.SystemUnit(program), setup.SystemSockets, ""},
+		{"--system", setup.SystemUnit(program), setup.SystemSockets, features[0]},
+		{"--system", setup.SystemUnit(program), setup.SystemSockets, features[len(features)-1]},
+	} {
+		dir := t.TempDir()
+		files := map[string]string{"softvpi.service": x.service, "softvpi.socket": x.socket}
+		if x.feature != "" {
+			b, err := os.ReadFile(x.feature)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files["softvpi.service.d/feature.conf"] = string(b)
+		}
+		for name, text := range files {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := exec.Command("systemd-analyze", x.manager, "--man=no", "verify", filepath.Join(dir, "softvpi.socket"), filepath.Join(dir, "softvpi.service"))
+		c.Env = append(os.Environ(), "HOME="+dir, "XDG_RUNTIME_DIR="+dir)
+		if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%s %s: %v\n%s", x.manager, x.feature, err, out)
+		}
 	}
 }

@@ -13,11 +13,29 @@ var service string
 //go:embed softvpi.socket
 var Sockets string
 
+//go:embed softvpi-system.service
+var systemService string
+
+// SystemSockets is the unit by which systemd opens the sockets of the system's driver.
+//
+//go:embed softvpi-system.socket
+var SystemSockets string
+
+// SystemUsers is what systemd-sysusers makes the user of the system's driver of.
+//
+//go:embed sysusers.conf
+var SystemUsers string
+
 // placeholder is the program in the unit.
 const placeholder = "@PROGRAM@"
 
 // Unit returns the unit of systemd that runs the driver of a user, with the path of the program.
 func Unit(program string) string { return strings.ReplaceAll(service, placeholder, quoted(program)) }
+
+// SystemUnit is Unit for the driver of the system.
+func SystemUnit(program string) string {
+	return strings.ReplaceAll(systemService, placeholder, quoted(program))
+}
 
 // quoted writes a path as units do, in which % and spaces mean something.
 func quoted(s string) string {
