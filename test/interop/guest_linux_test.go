@@ -55,14 +55,17 @@ func boot(t *testing.T, mtu int, initrd string) *guest {
 // tapWire is QEMU's side of tap0.
 const tapWire = "tap,id=n0,ifname=tap0,script=no,downscript=no,vnet_hdr=off"
 
-// card is a network card of a guest beside the usual two: its MAC, and the path of the datagram socket to which its frames go; its own
-// has ".peer" behind that.
-type card struct{ mac, socket string }
+// card is a network card of a guest beside the usual two: its MAC, and where its frames go: the path of a datagram socket, whose peer, the
+// card's own, has ".peer" behind that, or the name of a TAP, which has one without a slash.
+type card struct{ mac, wire string }
 
 // arguments are QEMU's for the card. Without a speed Linux's bonding driver takes the link for one that is down.
 func (c card) arguments(i int) []string {
-	return []string{"-netdev", fmt.Sprintf("dgram,id=u%d,local.type=unix,local.path=%s.peer,remote.type=unix,remote.path=%[2]s", i, c.socket),
-		"-device", fmt.Sprintf("virtio-net-pci,netdev=u%d,mac=%s,romfile=,speed=10000,duplex=full", i, c.mac)}
+	wire := fmt.Sprintf("tap,id=u%d,ifname=%s,script=no,downscript=no,vnet_hdr=off", i, c.wire)
+	if strings.Contains(c.wire, "/") {
+		wire = fmt.Sprintf("dgram,id=u%d,local.type=unix,local.path=%s.peer,remote.type=unix,remote.path=%[2]s", i, c.wire)
+	}
+	return []string{"-netdev", wire, "-device", fmt.Sprintf("virtio-net-pci,netdev=u%d,mac=%s,romfile=,speed=10000,duplex=full", i, c.mac)}
 }
 
 // bootOn is boot with another segment than tap0: what QEMU's -netdev, n0, is to be; and with further cards.
