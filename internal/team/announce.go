@@ -6,12 +6,9 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
-const (
-	// announcements is how often everybody is told that another member is active, each announceInterval after the one before
-	// (ANNOUNCE_NUM and ANNOUNCE_INTERVAL of RFC 5227 1.1).
-	announcements    = 2
-	announceInterval = 2 * time.Second
-)
+// announcements are when everybody is told that another member is active, each after the one before: soon again, since the first one may
+// be lost at a port that begins to forward, and then after ANNOUNCE_INTERVAL (RFC 5227 1.1).
+var announcements = [...]time.Duration{0, 100 * time.Millisecond, 2 * time.Second}
 
 // tellAll tells everybody, and the switches, that the stations are at the active member.
 func (t *Team) tellAll(now clock.Time) {
@@ -27,7 +24,7 @@ func (t *Team) tellAll(now clock.Time) {
 	}
 	t.counters.Announced++
 	t.announce = clock.Never
-	if t.announced++; t.announced < announcements {
-		t.announce = now.Add(announceInterval)
+	if t.announced++; t.announced < len(announcements) {
+		t.announce = now.Add(announcements[t.announced])
 	}
 }

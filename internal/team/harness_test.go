@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -69,6 +70,13 @@ func drain(m *Team) (frames []queued) {
 		frames = append(frames, queued{i, f})
 	}
 	return frames
+}
+
+// pass does what is due until a time.
+func pass(m *Team, until clock.Time) {
+	for drain(m); m.Deadline() <= until && m.Deadline() != clock.Never; drain(m) {
+		m.Advance(m.Deadline())
+	}
 }
 
 // arp is an ARP frame.

@@ -81,11 +81,11 @@ func (t *Team) crowd() (n [MostMembers]int) {
 	return n
 }
 
-// fewest is the member that takes frames and has the fewest peers for its speed; -1: none takes any.
+// fewest is the member that may send, so that frames get to it too, and has the fewest peers for its speed; -1: none may.
 func (t *Team) fewest(crowd [MostMembers]int) int {
 	best, least := -1, 0.0
 	for i := range t.members {
-		if m := &t.members[i]; m.takes {
+		if m := &t.members[i]; m.sends {
 			if share := float64(crowd[i]+1) / m.weight(); best < 0 || share < least {
 				best, least = i, share
 			}
@@ -94,7 +94,7 @@ func (t *Team) fewest(crowd [MostMembers]int) int {
 	return best
 }
 
-// regroup gives other members to peers whose own takes nothing any more, and to so many that all have their share, and has those told.
+// regroup gives other members to peers whose own sends nothing any more, and to so many that all have their share, and has those told.
 func (t *Team) regroup(now clock.Time) {
 	if !t.cfg.Type.tells() {
 		return
@@ -106,7 +106,7 @@ func (t *Team) regroup(now clock.Time) {
 		switch old := &t.members[p.member]; {
 		case to < 0:
 			return
-		case old.takes && float64(crowd[to]+1)/t.members[to].weight() >= float64(crowd[p.member])/old.weight():
+		case old.sends && float64(crowd[to]+1)/t.members[to].weight() >= float64(crowd[p.member])/old.weight():
 			continue
 		}
 		crowd[p.member]--

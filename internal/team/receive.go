@@ -19,7 +19,7 @@ func (t *Team) Receive(now clock.Time, i int, b []byte) bool {
 		return false
 	case t.lacp != nil && t.slow(now, i, b):
 		return false
-	case !m.takes:
+	case !m.takes && !m.late(now, b):
 		t.counters.StoodBy++
 		return false
 	case t.cfg.Type.aggregates():
@@ -50,7 +50,7 @@ func (t *Team) admit(now clock.Time, i int, b []byte) bool {
 	if dst := eth.MAC(b); dst == t.members[i].own {
 		return t.deliver(now, i, b)
 	}
-	if i != t.active {
+	if i != t.active && !t.members[i].late(now, b) {
 		t.counters.StoodBy++
 		return false
 	}

@@ -21,8 +21,10 @@ type Team struct {
 	macs     map[eth.MAC]bool // of stations and members: who sends from one of them is the team itself
 
 	queue     []queued
-	announced int // how often the active member has been; announcements: there is nothing to do
+	announced int // how often the active member has been; all announcements: there is nothing to do
 	announce  clock.Time
+	proving   clock.Time // when the next link that has come back is proven
+	anyProven bool       // a member that can be used is
 	counters  Counters
 	news      []News
 }
@@ -32,6 +34,10 @@ type member struct {
 	Member
 	own          eth.MAC // that it sends from, and is told to peers, while it is not active
 	up, disabled bool
+	known        bool // whether its link is up has been said
+	proves       bool // its link came back a moment ago, and is proven at:
+	proven       clock.Time
+	until        clock.Time // it takes frames so long though another is active
 	speed        uint64
 	takes, sends bool
 	noted        News
@@ -55,7 +61,7 @@ func New(cfg Config) (*Team, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	t := &Team{cfg: cfg, active: -1, announced: announcements, announce: clock.Never, peers: newPeers()}
+	t := &Team{cfg: cfg, active: -1, announced: len(announcements), announce: clock.Never, proving: clock.Never, peers: newPeers()}
 	for _, m := range cfg.Members {
 		t.members = append(t.members, member{Member: m})
 	}
@@ -109,11 +115,12 @@ func (t *Team) Own(i int) eth.MAC { return t.members[i].own }
 // SetLink says whether the link of a member is up, and what it carries, in bits per second; 0: nobody knows.
 func (t *Team) SetLink(now clock.Time, i int, up bool, speed uint64) {
 	m := &t.members[i]
-	if m.up == up && m.speed == speed {
+	if m.known && m.up == up && m.speed == speed {
 		return
 	}
 	again := m.speed != speed
-	m.up, m.speed = up, speed
+	m.came(now, up)
+	m.speed = speed
 	if t.turn(now, i); again {
 		t.respread()
 	}
@@ -140,6 +147,9 @@ func (t *Team) Advance(now clock.Time) {
 		t.lacp.Advance(now)
 		t.settle(now)
 	}
+	if t.proving <= now {
+		t.settle(now)
+	}
 	if t.announce <= now {
 		t.tellAll(now)
 	}
@@ -151,7 +161,7 @@ func (t *Team) Deadline() clock.Time {
 	if len(t.queue) > 0 {
 		return 0
 	}
-	next := clock.Min(t.announce, t.peers.due)
+	next := clock.Min(t.proving, clock.Min(t.announce, t.peers.due))
 	if t.lacp != nil {
 		next = clock.Min(next, t.lacp.Deadline())
 	}
@@ -185,6 +195,7 @@ func (t *Team) put(i int, frame []byte) {
 // settle decides which members carry what, after something has changed.
 func (t *Team) settle(now clock.Time) {
 	before := t.active
+	t.prove(now)
 	if !t.cfg.Type.aggregates() {
 		t.active = t.choose()
 	}
@@ -208,18 +219,23 @@ func (t *Team) settle(now clock.Time) {
 	t.note()
 }
 
-// choose returns which member is active: the primary one if it can be and the team fails back, or nobody else is; otherwise that which
-// is, as long as it can be, and then the first that can.
+// choose returns which member is active: the primary one if it can be and the team fails back, once its link is proven, or nobody else
+// is; otherwise that which is, as long as it can be, and then the first that can.
 func (t *Team) choose() int {
 	primary := slices.IndexFunc(t.members, func(m member) bool { return m.Primary })
 	current := t.active >= 0 && t.members[t.active].usable()
 	switch {
-	case primary >= 0 && t.members[primary].usable() && (!current || !t.cfg.NoFailBack):
+	case primary >= 0 && t.members[primary].usable() && (!current || !t.cfg.NoFailBack && !t.members[primary].proves):
 		return primary
 	case current:
 		return t.active
 	}
-	return slices.IndexFunc(t.members, func(m member) bool { return m.usable() })
+	for i := range t.members {
+		if t.ready(i) {
+			return i
+		}
+	}
+	return -1
 }
 
 // carries returns whether a member takes frames, and whether it sends some.
@@ -231,7 +247,7 @@ func (t *Team) carries(i int) (takes, sends bool) {
 	case t.lacp != nil:
 		return t.lacp.Carries(i)
 	case t.cfg.Type == SLA || t.cfg.Type.Balances():
-		return true, true
+		return true, t.ready(i)
 	}
 	return i == t.active, i == t.active
 }
@@ -247,6 +263,7 @@ func (t *Team) moved(now clock.Time, before int) {
 	case before >= 0:
 		t.counters.FailOvers++
 	}
+	t.linger(now, before)
 	t.announced = 0
 	t.tellAll(now)
 }

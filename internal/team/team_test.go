@@ -3,6 +3,7 @@ package team
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -19,6 +20,10 @@ func TestFailBack(t *testing.T) {
 			t.Fatalf("member %d is active while the primary one is down, want 0", m.active)
 		}
 		m.SetLink(0, 1, true, gigabit)
+		if m.active != 0 {
+			t.Errorf("member %d is active as soon as the primary one's link is back, want 0 until that is proven", m.active)
+		}
+		m.Advance(clock.Time(proves))
 		want := 1
 		if stays {
 			want = 0
@@ -82,9 +87,9 @@ func TestStatus(t *testing.T) {
 func TestAnnounce(t *testing.T) {
 	m := teamOf(t, AFT, 2)
 	m.SetStations([]Station{{MAC: stationMAC, Addrs: m.stations[0].Addrs}, {MAC: strangeMAC, VLAN: 7}})
-	m.Advance(clock.Time(announceInterval)) // the second round of the start
+	pass(m, clock.Never) // the further rounds of the start
 	drain(m)
-	now := clock.Time(10 * announceInterval)
+	now := clock.Time(time.Minute)
 	m.SetLink(now, 0, false, 0)
 	for round := range announcements {
 		got := drain(m)
@@ -103,10 +108,17 @@ func TestAnnounce(t *testing.T) {
 		if kindOf(got[2].frame) != 0x8100 || from(got[2].frame) != strangeMAC || got[2].frame[16] != 0x80 || got[2].frame[17] != 0x35 {
 			t.Errorf("for switches: %x", got[2].frame)
 		}
-		now = m.Deadline()
-		if round == announcements-1 && now != clock.Never {
-			t.Errorf("there is something to do at %v after the last round", now)
+		next := m.Deadline()
+		if round == len(announcements)-1 {
+			if next != clock.Never {
+				t.Errorf("there is something to do at %v after the last round", next)
+			}
+			break
 		}
+		if gap := next.Sub(now); gap != announcements[round+1] {
+			t.Errorf("round %d is %v after the one before, want %v", round+1, gap, announcements[round+1])
+		}
+		now = next
 		m.Advance(now)
 	}
 	if c := m.Counters(); c.FailOvers != 1 || c.FailBacks != 0 {

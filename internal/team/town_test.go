@@ -214,7 +214,7 @@ func TestTown(t *testing.T) {
 			"question": func(r *rapid.T) { w.question(rapid.IntRange(0, len(w.peers)-1).Draw(r, "peer")) },
 			"flip":     func(r *rapid.T) { w.flip(rapid.IntRange(0, len(w.up)-1).Draw(r, "member")) },
 			"wait": func(r *rapid.T) {
-				w.now = w.now.Add(announceInterval)
+				w.now = w.now.Add(rapid.SampledFrom(announcements[1:]).Draw(r, "wait"))
 				w.settle()
 			},
 			"send": func(r *rapid.T) { w.send(sentFrom(rapid.Uint16().Draw(r, "flow"))) },

@@ -88,9 +88,16 @@ func (l *etherLink) open() error {
 
 // stateOf returns the state of the interface.
 func (l *etherLink) stateOf(a *netlink.LinkAttrs) (s link.State) {
-	s.Up = a.RawFlags&unix.IFF_UP != 0 && a.RawFlags&unix.IFF_LOWER_UP != 0
+	s.Up = sends(a.RawFlags)
 	s.Speed, s.HalfDuplex = ethtool.Speed(l.fd, a.Name)
 	return s
+}
+
+// sends reports whether an interface with these flags sends. IFF_LOWER_UP is there with the carrier, but the system drops what is sent
+// until IFF_RUNNING is, a moment later or up to a second (RFC 2863's operational state); when the carrier goes, that stays a moment longer.
+func sends(flags uint32) bool {
+	const all = unix.IFF_UP | unix.IFF_LOWER_UP | unix.IFF_RUNNING
+	return flags&all == all
 }
 
 // WireState implements link.Carrier.
