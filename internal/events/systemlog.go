@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/os/journal"
 )
 
 // The kinds of system log.
@@ -35,7 +37,7 @@ type SystemLog struct {
 // OpenSystemLog opens the system log of that kind. The error is a *FieldError for a kind that does not
 // exist.
 func OpenSystemLog(kind string, log *slog.Logger) (*SystemLog, error) {
-	return openSystemLog(kind, "/run/systemd/journal/socket", "/dev/log", log)
+	return openSystemLog(kind, journal.Socket, "/dev/log", log)
 }
 
 // destination is where events go.
@@ -44,27 +46,36 @@ type destination struct {
 	close func()
 }
 
-// toSocket returns the destination behind a socket that takes datagrams of a form.
-func toSocket(path string, form func(Record) []byte) (destination, error) {
+// toSyslog returns the destination behind a socket that takes lines.
+func toSyslog(path string) (destination, error) {
 	send, err := dialDatagram(path)
 	if err != nil {
 		return destination{}, err
 	}
-	return destination{func(r Record) error { return send(form(r)) }, func() { _ = send(nil) }}, nil
+	return destination{func(r Record) error { return send(syslogLine(r)) }, func() { _ = send(nil) }}, nil
 }
 
-func openDestination(kind, journal, syslog string) (destination, error) {
+// toJournal returns the destination behind the socket of systemd's journal.
+func toJournal(path string) (destination, error) {
+	c, err := journal.Dial(path)
+	if err != nil {
+		return destination{}, err
+	}
+	return destination{func(r Record) error { return c.Send(journalEntry(r)) }, func() { _ = c.Close() }}, nil
+}
+
+func openDestination(kind, socket, syslog string) (destination, error) {
 	switch kind {
 	case Journald:
-		return toSocket(journal, journalEntry)
+		return toJournal(socket)
 	case Syslog:
-		return toSocket(syslog, syslogLine)
+		return toSyslog(syslog)
 	case EventLog:
 		return openEventLog()
 	}
 	var none error
 	for _, k := range []string{Journald, Syslog, EventLog} {
-		to, err := openDestination(k, journal, syslog)
+		to, err := openDestination(k, socket, syslog)
 		if err == nil {
 			return to, nil
 		}
@@ -73,11 +84,11 @@ func openDestination(kind, journal, syslog string) (destination, error) {
 	return destination{}, none
 }
 
-func openSystemLog(kind, journal, syslog string, log *slog.Logger) (*SystemLog, error) {
+func openSystemLog(kind, socket, syslog string, log *slog.Logger) (*SystemLog, error) {
 	if kinds := []string{Journald, Syslog, EventLog, AnyLog}; !slices.Contains(kinds, kind) {
 		return nil, &FieldError{"system log", strconv.Quote(kind), strings.Join(kinds, ", ")}
 	}
-	to, err := openDestination(kind, journal, syslog)
+	to, err := openDestination(kind, socket, syslog)
 	if err != nil {
 		return nil, fmt.Errorf("system log %s: %w", kind, err)
 	}
@@ -138,21 +149,17 @@ func syslogLine(r Record) []byte {
 		r.Time.Local().Format(time.Stamp), os.Getpid(), r.Source, r.ID, r.Message)
 }
 
-// journalEntry returns an event in journald's native protocol: a line for each field, none of which
-// contains a line break.
-func journalEntry(r Record) []byte {
-	var b strings.Builder
-	field := func(name, value string) { b.WriteString(name + "=" + value + "\n") }
-	field("MESSAGE", r.Message)
-	field("PRIORITY", strconv.Itoa(priority(r.Severity)))
-	field("SYSLOG_IDENTIFIER", "softvpi")
-	field("SYSLOG_FACILITY", strconv.Itoa(facilityDaemon))
-	field("SOFTVPI_SOURCE", r.Source)
-	field("SOFTVPI_ID", strconv.FormatUint(uint64(r.ID), 10))
-	field("SOFTVPI_SYMBOL", r.Symbol)
-	field("SOFTVPI_SEQUENCE", strconv.FormatUint(r.Sequence, 10))
-	for name, value := range r.Fields {
-		field("SOFTVPI_"+strings.ToUpper(name), value)
+// journalEntry returns an event in journald's native protocol.
+func journalEntry(r Record) (b []byte) {
+	for _, f := range [][2]string{
+		{"MESSAGE", r.Message}, {"PRIORITY", strconv.Itoa(priority(r.Severity))}, {"SYSLOG_IDENTIFIER", "softvpi"},
+		{"SYSLOG_FACILITY", strconv.Itoa(facilityDaemon)}, {"SOFTVPI_SOURCE", r.Source}, {"SOFTVPI_ID", strconv.FormatUint(uint64(r.ID), 10)},
+		{"SOFTVPI_SYMBOL", r.Symbol}, {"SOFTVPI_SEQUENCE", strconv.FormatUint(r.Sequence, 10)},
+	} {
+		b = journal.Field(b, f[0], f[1])
 	}
-	return []byte(b.String())
+	for name, value := range r.Fields {
+		b = journal.Field(b, journal.FieldName(name), value)
+	}
+	return b
 }

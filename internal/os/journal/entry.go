@@ -13,8 +13,8 @@ const prefix = "SOFTVPI_"
 // longestName is how long a field's name may be; the journal drops fields with longer ones.
 const longestName = 64
 
-// field appends a field. A value with line breaks has its length before it.
-func field(b []byte, name, value string) []byte {
+// Field appends a field. A value with line breaks has its length before it.
+func Field(b []byte, name, value string) []byte {
 	b = append(b, name...)
 	if !strings.Contains(value, "\n") {
 		b = append(b, '=')
@@ -26,8 +26,8 @@ func field(b []byte, name, value string) []byte {
 	return append(b, '\n')
 }
 
-// fieldName returns the field of an attribute: letters, digits and underscores, in capitals.
-func fieldName(key string) string {
+// FieldName returns the field of an attribute: letters, digits and underscores, in capitals.
+func FieldName(key string) string {
 	name := prefix + strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z':

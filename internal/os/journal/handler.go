@@ -68,11 +68,11 @@ func entry(r slog.Record, attrs []slog.Attr) []byte {
 	for _, a := range attrs {
 		v := a.Value.String()
 		text.WriteString(" " + a.Key + "=" + quoted(v))
-		fields = field(fields, fieldName(a.Key), v)
+		fields = Field(fields, FieldName(a.Key), v)
 	}
-	b := field(nil, "MESSAGE", text.String())
-	b = field(b, "PRIORITY", priority(r.Level))
-	b = field(b, "SYSLOG_IDENTIFIER", "softvpi")
+	b := Field(nil, "MESSAGE", text.String())
+	b = Field(b, "PRIORITY", priority(r.Level))
+	b = Field(b, "SYSLOG_IDENTIFIER", "softvpi")
 	return append(b, fields...)
 }
 

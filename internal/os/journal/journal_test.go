@@ -83,7 +83,7 @@ func TestAnyValue(t *testing.T) {
 		log, sent := collect(slog.DiscardHandler)
 		log.Info(message, key, value)
 		got := parse(r, (*sent)[0])
-		if got[fieldName(key)] != value || got["PRIORITY"] != "6" || !strings.HasPrefix(got["MESSAGE"], message) || len(got) != 4 {
+		if got[FieldName(key)] != value || got["PRIORITY"] != "6" || !strings.HasPrefix(got["MESSAGE"], message) || len(got) != 4 {
 			r.Fatalf("%q", got)
 		}
 	})

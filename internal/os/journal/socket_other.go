@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 )
@@ -14,3 +15,15 @@ const Socket = ""
 func For(_ io.Writer, _, _ string, _ slog.Leveler, fallback slog.Handler) slog.Handler {
 	return fallback
 }
+
+// Conn is the connection with a journal.
+type Conn struct{}
+
+// Dial fails, because this system has no journal.
+func Dial(string) (*Conn, error) { return nil, errors.ErrUnsupported }
+
+// Send fails.
+func (*Conn) Send([]byte) error { return errors.ErrUnsupported }
+
+// Close does nothing.
+func (*Conn) Close() error { return nil }
