@@ -118,10 +118,10 @@ func (p *Port) followFlow(now clock.Time) {
 	}
 }
 
-// signal hands out the pause that is due, if one is. No pause holds it up.
+// signal hands out the pause that is due, if one is, of a port with flow control. No pause holds it up.
 func (p *Port) signal(now clock.Time, out []frame.Out) bool {
 	f := p.flow
-	if f == nil || len(out) == 0 || !f.Ready(now) {
+	if len(out) == 0 || !f.Ready(now) {
 		return false
 	}
 	o := &out[0]
@@ -139,7 +139,7 @@ func (p *Port) signals() bool { return p.flow != nil && p.flow.Deadline() == 0 }
 // lends reports whether functions that may not send, for a pause or because of their shares, have packets handed out.
 func (p *Port) lends() bool {
 	if p.Scheduler.Paused() == 0 {
-		return p.sharesLend()
+		return len(p.shared) > 0 && p.sharesLend()
 	}
 	for _, s := range p.stations {
 		if !s.off && s.lender != nil && s.lender.Lent() {

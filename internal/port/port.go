@@ -30,6 +30,7 @@ type Port struct {
 
 	stations []*Station
 	shared   []*Station               // those with a Share
+	alone    *Station                 // the station, if there is one, which has no Share; nil: there are others, or none
 	served   [frame.Priorities]uint64 // what the station had sent that was asked last, for each priority
 	pulls    uint64                   // calls of pull
 	sender   *Station                 // whose packets the last Transmit handed out
@@ -69,7 +70,9 @@ func (p *Port) Deadline() clock.Time {
 		return 0
 	}
 	due := clock.Min(p.Scheduler.Deadline(p.pending()), p.backlog.due())
-	due = clock.Min(due, p.sharesDue())
+	if len(p.shared) > 0 {
+		due = clock.Min(due, p.sharesDue())
+	}
 	if p.flow != nil {
 		if p.lends() {
 			return 0
@@ -90,6 +93,9 @@ func (p *Port) Deadline() clock.Time {
 
 // pending returns the priorities at which any function has something to send.
 func (p *Port) pending() (priorities uint8) {
+	if s := p.alone; s != nil && !s.off {
+		return s.function.Pending()
+	}
 	for _, s := range p.stations {
 		priorities |= s.pending()
 	}
@@ -109,13 +115,15 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 		p.deliverTurned(now)
 	}
 	p.turned.reuse()
-	if p.signal(now, out) {
+	if p.flow != nil && p.signal(now, out) {
 		return 1
 	}
 	if p.lifetime.cfg.Classes != 0 {
 		p.age(now)
 	}
-	p.fill(now)
+	if len(p.shared) > 0 {
+		p.fill(now)
+	}
 	pending := p.pending()
 	for pending != 0 {
 		priority, most, ok := p.Scheduler.Next(now, pending)
@@ -144,6 +152,15 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 // wire evenly, whatever the sizes of their packets and bursts. Who had nothing to send has saved nothing up (start-time fair queueing).
 func (p *Port) pull(now clock.Time, priority uint8, out []frame.Out) int {
 	p.pulls++
+	if s := p.alone; s != nil && !s.off { // which has something, as far as anybody knows
+		n := s.function.Transmit(now, priority, out)
+		if s.asked = p.pulls; n > 0 {
+			p.sender = s
+			s.sent[priority] = max(s.sent[priority], p.served[priority])
+			p.served[priority] = s.sent[priority]
+		}
+		return n
+	}
 	for {
 		s := p.least(priority)
 		if s == nil {

@@ -61,7 +61,7 @@ func (s *Station) Join(o *Station) {
 	s.port.listShared()
 }
 
-// listShared finds the stations anew that may have only so much, or are owed something.
+// listShared finds the stations anew that may have only so much, or are owed something, or that are alone.
 func (p *Port) listShared() {
 	clear(p.shared)
 	p.shared = p.shared[:0]
@@ -69,6 +69,10 @@ func (p *Port) listShared() {
 		if s.purse().Share() != (Share{}) {
 			p.shared = append(p.shared, s)
 		}
+	}
+	p.alone = nil
+	if len(p.stations) == 1 && len(p.shared) == 0 {
+		p.alone = p.stations[0]
 	}
 }
 

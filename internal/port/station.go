@@ -110,6 +110,7 @@ func (p *Port) Attach(f Function, s Station) *Station {
 	}
 	o := &s
 	p.stations = append(p.stations, o)
+	p.listShared()
 	return o
 }
 

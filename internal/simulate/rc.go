@@ -93,20 +93,34 @@ func (h *rcHost) deadline() clock.Time {
 
 func (h *rcHost) take(now clock.Time, r ethernet.Ref) {
 	b := h.Store.Head(r)
-	ip := eth.IPv4(b[ipAt:])
+	ip := eth.IPv4(b[ipAt:bthAt])
 	bth := ib.BTH(b[bthAt:])
-	x := frame.In{Data: b[bthAt:], Src: ip.Src(), Dst: h.addr, SrcPort: eth.UDP(b[udpAt:]).SrcPort(), TrafficClass: ip.ToS(),
-		HopLimit: ip.TTL()}
+	x := h.next()
+	x.Data, x.Payload, x.Src, x.Dst = bth, nil, ip.Src(), h.addr
+	x.SrcPort, x.TrafficClass, x.HopLimit = eth.UDP(b[udpAt:bthAt]).SrcPort(), ip.ToS(), ip.TTL()
 	if n := h.Store.Len(r) - len(b) - ib.ICRCLen; n > 0 {
 		x.Payload = payloadAt(binary.BigEndian.Uint16(b[idAt:]), n)
 	}
-	q := h.queuePair(now, bth, &x)
+	q := h.queuePair(now, bth, x)
 	if q == nil { // it has ended
+		h.in = h.in[:len(h.in)-1]
 		h.Store.Drop(r)
 		return
 	}
 	bth.SetDestQP(ib.QPN(q.Number()))
-	h.in, h.refs = append(h.in, x), append(h.refs, r)
+	h.refs = append(h.refs, r)
+}
+
+// next returns one more packet of those that have arrived, in whose other fields is nothing: neither the port nor the engine, of which no
+// wire has encapsulations, write there.
+func (h *rcHost) next() *frame.In {
+	n := len(h.in)
+	if n < cap(h.in) {
+		h.in = h.in[:n+1]
+	} else {
+		h.in = append(h.in, frame.In{})
+	}
+	return &h.in[n]
 }
 
 // queuePair returns the one that a packet is for, whose half of a flow counts it; nil: there is none.
@@ -169,15 +183,14 @@ func (h *rcHost) payloadOf(now clock.Time, f *receiving, psn ib.PSN, bytes int) 
 }
 
 func (h *rcHost) turn(now clock.Time) {
-	for len(h.in) > 0 {
-		n := min(len(h.in), batch)
-		h.port.Receive(now, &h.wire, h.in[:n])
-		for i := range h.refs[:n] {
-			h.Store.Drop(h.refs[i])
+	for at := 0; at < len(h.in); at += batch {
+		end := min(at+batch, len(h.in))
+		h.port.Receive(now, &h.wire, h.in[at:end])
+		for _, r := range h.refs[at:end] {
+			h.Store.Drop(r)
 		}
-		h.in = h.in[:copy(h.in, h.in[n:])]
-		h.refs = h.refs[:copy(h.refs, h.refs[n:])]
 	}
+	h.in, h.refs = h.in[:0], h.refs[:0]
 	if h.due <= now {
 		h.port.Advance(now)
 	}
@@ -185,8 +198,7 @@ func (h *rcHost) turn(now clock.Time) {
 	if h.holds&^h.full != 0 {
 		h.retry(now)
 	}
-	for {
-		h.port.Scheduler.Pause(h.full)
+	for h.port.Scheduler.Pause(h.full); h.port.Pending(); h.port.Scheduler.Pause(h.full) {
 		k := h.port.Transmit(now, h.out[:])
 		for i := range h.out[:k] {
 			h.send(now, &h.out[i])
@@ -222,22 +234,20 @@ func (h *rcHost) send(now clock.Time, o *frame.Out) {
 	head := o.Head[frame.HeadRoom:o.HeadEnd]
 	n := bthAt + len(head)
 	r, b := h.Store.Reserve(n+int(o.Pad), len(o.Payload)+ib.ICRCLen)
-	copy(b, h.head[:])
+	*(*[bthAt]byte)(b) = h.head
 	copy(b[bthAt:], head)
-	clear(b[n:])
-	var to *[4]byte
+	for i := n; i < len(b); i++ { // three at most
+		b[i] = 0
+	}
+	ip := eth.IPv4(b[ipAt:bthAt])
 	from, sends := o.Route.Path.(*sending)
 	if sends {
-		copy(b, from.mac[:])
-		to = &from.peer
+		*(*eth.MAC)(b), *(*[4]byte)(ip[16:]) = from.mac, from.peer
 	} else {
 		x := o.Route.Path.(*receiving)
-		copy(b, x.mac[:])
-		to = &x.peer
+		*(*eth.MAC)(b), *(*[4]byte)(ip[16:]) = x.mac, x.peer
 	}
-	ip := eth.IPv4(b[ipAt:])
 	ip.SetToS(o.Route.TrafficClass)
-	copy(ip[16:], to[:])
 	eth.UDP(b[udpAt:]).Encode(o.Route.SrcPort, roceDPort, 0)
 	binary.BigEndian.PutUint16(b[udpAt+4:], uint16(len(b)-udpAt+len(o.Payload)+ib.ICRCLen))
 	binary.BigEndian.PutUint16(b[idAt:], offset(o.Payload))

@@ -111,7 +111,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	}
 	if op.HasPayload() {
 		e.received, e.receivedOp, taker = q, op, q
-		copy(e.receivedHead[:], d)
+		e.receivedHead = [sameHead]byte(d)
 	}
 	q.used(op)
 	expected, acknowledged := q.resp.psn, q.req.una

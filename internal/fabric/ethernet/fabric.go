@@ -33,6 +33,7 @@ type node struct {
 	Site
 	station *Station // nil: it is a switch
 	lane    int      // the first of those towards its ports
+	ways    []int32  // by port: the lane towards what is at the other end of its link
 	loss    []uint64 // by port, 2^64 of the share of frames that its link loses; nil: none
 	told    bool     // it is among those with room again
 }
@@ -50,6 +51,9 @@ func (f *Fabric) add(n node) int {
 		n.Peers = append(n.Peers, End{Node: -1})
 	}
 	n.lane = f.arrivals.add(len(f.nodes), len(n.ports))
+	for p := range n.ports {
+		n.ways = append(n.ways, int32(n.lane+p)) // a station's host is at the port itself
+	}
 	f.nodes = append(f.nodes, n)
 	f.due = due.New(len(f.nodes))
 	for i := range f.nodes {
@@ -86,7 +90,9 @@ func (f *Fabric) Connect(a, b End) error {
 	if x.cfg.Delay != y.cfg.Delay {
 		return bad("Delay", y.cfg.Delay, fmt.Sprintf("%v as at the other end of the link", x.cfg.Delay))
 	}
-	f.nodes[a.Node].Peers[a.Port], f.nodes[b.Node].Peers[b.Port] = b, a
+	m, n := &f.nodes[a.Node], &f.nodes[b.Node]
+	m.Peers[a.Port], m.ways[a.Port] = b, int32(n.lane+b.Port)
+	n.Peers[b.Port], n.ways[b.Port] = a, int32(m.lane+a.Port)
 	return nil
 }
 
@@ -223,7 +229,7 @@ func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
 		f.port(to).counters.Dropped.Lost++
 		f.Store.Drop(d.Frame)
 	case to.Node >= 0:
-		f.arrivals.push(f.nodes[to.Node].lane+to.Port, d.At, d.Frame)
+		f.arrivals.push(int(x.ways[d.Port]), d.At, d.Frame)
 	case f.Away != nil:
 		f.Away(d.At, End{i, d.Port}, d.Frame)
 	default: // nobody is there

@@ -20,8 +20,16 @@ type header struct {
 	hops     uint8         // hop limit
 }
 
+// plain is what most frames have behind the addresses: no tag, and an IPv4 header without options.
+const plain = uint32(eth.TypeIPv4)<<8 | 0x45
+
 // parse looks at the first bytes of a frame, of at least an Ethernet header. What the lengths make impossible is not looked at.
 func (h *header) parse(b []byte) bool {
+	if len(b) >= eth.EthernetLen+eth.IPv4Len && binary.BigEndian.Uint32(b[macs:])>>8 == plain {
+		*h = header{dst: eth.MAC(b), src: eth.MAC(b[6:]), kind: eth.TypeIPv4, network: eth.EthernetLen, version: 4, class: b[macs+3],
+			hops: b[eth.EthernetLen+8]}
+		return true
+	}
 	*h = header{dst: eth.MAC(b), src: eth.MAC(b[6:]), kind: eth.EtherType(binary.BigEndian.Uint16(b[macs:])), network: eth.EthernetLen}
 	if h.kind == eth.TypeVLAN {
 		if len(b) < eth.EthernetLen+eth.VLANLen {

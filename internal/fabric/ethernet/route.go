@@ -138,8 +138,7 @@ func (s *Switch) route(p *Port, h *header, f Ref) uint64 {
 		next.mac = o.cfg.Peer
 	}
 	h.hop(b)
-	copy(b, next.mac[:])
-	copy(b[len(next.mac):], s.cfg.MAC[:])
+	*(*eth.MAC)(b), *(*eth.MAC)(b[len(next.mac):]) = next.mac, s.cfg.MAC
 	s.store.frames[f].vlan = o.cfg.PVID
 	return 1 << n
 }
