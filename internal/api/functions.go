@@ -28,10 +28,11 @@ type FunctionStatus struct {
 	VLAN     uint16            `json:"vlan"`            // 0: none
 	VLANs    string            `json:"vlans,omitempty"` // whose tags it may use itself
 	Address  string            `json:"address"`
-	Link     string            `json:"link"` // auto, up, down: what was decided
-	Up       bool              `json:"up"`   // what it is
-	Max      float64           `json:"max"`  // Mbit/s, 0: no limit
-	Min      float64           `json:"min"`  // Mbit/s that it has before others have more, 0: none
+	Link     string            `json:"link"`              // auto, up, down: what was decided
+	Up       bool              `json:"up"`                // what it is
+	Max      float64           `json:"max"`               // Mbit/s, 0: no limit
+	Min      float64           `json:"min"`               // Mbit/s that it has before others have more, 0: none
+	NoRDMA   bool              `json:"no_rdma,omitempty"` // its programs have none
 	Trust    bool              `json:"trust"`
 	Group    string            `json:"group,omitempty"` // whose members' programs may attach, beside the driver's user; a name or number
 	TAP      string            `json:"tap,omitempty"`   // its network interface
@@ -46,7 +47,7 @@ type FunctionStatus struct {
 type FunctionRequest struct {
 	Adapter  string   `json:"adapter,omitempty" doc:"Of a new one: the adapter at whose port it is to be."`
 	Name     string   `json:"name,omitempty" doc:"Of a new one: letters, digits, and - _ . between them; at most 31."`
-	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 link=auto|up|down max=Mbit/s min=Mbit/s trust=on|off group=NAME tap=NAME|none netns=NAME|PATH|none."`
+	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 link=auto|up|down max=Mbit/s min=Mbit/s rdma=on|off trust=on|off group=NAME tap=NAME|none netns=NAME|PATH|none."`
 }
 
 // FunctionSource is implemented by a driver with virtual functions, and is then served.
@@ -120,7 +121,7 @@ func (f *FunctionStatus) WriteText(w io.Writer) {
 		say  bool
 		text string
 	}{{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {true, state}, {f.Max != 0, fmt.Sprintf("at most %g Mb/s", f.Max)},
-		{f.Min != 0, fmt.Sprintf("at least %g Mb/s", f.Min)}, {f.Trust, "trusted"},
+		{f.Min != 0, fmt.Sprintf("at least %g Mb/s", f.Min)}, {f.NoRDMA, "no RDMA"}, {f.Trust, "trusted"},
 		{f.Group != "", "group " + clean(f.Group)},
 		{f.TAP != "", "tap " + clean(f.TAP)}, {true, fmt.Sprintf("programs %d, queue pairs %d", f.Programs, f.QPs)},
 		{f.Counters["spoofed_mac"]+f.Counters["spoofed_gid"] > 0, fmt.Sprintf("spoofed %d", f.Counters["spoofed_mac"]+f.Counters["spoofed_gid"])}} {

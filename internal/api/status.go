@@ -23,7 +23,9 @@ type Status struct {
 	Adapters []AdapterStatus `json:"adapters"`
 	Switches []SwitchStatus  `json:"switches,omitempty"`
 	Teams    []TeamStatus    `json:"teams,omitempty"`
-	Programs []ProgramStatus `json:"programs"`
+	// VirtualSwitches are those over adapters, by name; Switches are wires between adapters.
+	VirtualSwitches []VirtualSwitch `json:"vswitches,omitempty"`
+	Programs        []ProgramStatus `json:"programs"`
 }
 
 // Death is how a driver died that did not stop.

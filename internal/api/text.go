@@ -34,6 +34,10 @@ func (s *Status) WriteText(w io.Writer) {
 	for i := range s.Teams {
 		s.Teams[i].writeText(w)
 	}
+	for i := range s.VirtualSwitches {
+		fmt.Fprintln(w)
+		s.VirtualSwitches[i].WriteText(w)
+	}
 	if len(s.Programs) == 0 {
 		return
 	}

@@ -5,11 +5,18 @@ import "github.com/softvpi/softvpi/internal/command"
 // barred returns the error of whoever wants RDMA of an adapter that offers programs none (*NetworkDirect = 0), nil where it may: what
 // the driver itself uses its adapters for, IP over InfiniBand and its self-check, goes on. Queues of frames are no RDMA.
 func (c *Client) barred(a *adapter) error {
-	if a.cfg.NoRDMA && !c.cfg.OfDriver {
+	switch {
+	case c.cfg.OfDriver:
+	case a.cfg.NoRDMA:
 		return command.Errorf(command.Unsupported, "adapter %q: RDMA is switched off by the registry key *NetworkDirect", a.name)
+	case a.noRDMA():
+		return command.Errorf(command.Unsupported, "function %q: RDMA is switched off (rdma=off)", a.name)
 	}
 	return nil
 }
+
+// noRDMA reports whether an adapter or a virtual function offers programs no RDMA.
+func (a *adapter) noRDMA() bool { return a.cfg.NoRDMA || a.virtual() && a.cfg.Virtual.NoRDMA }
 
 // barredAll returns the error of an id that finds no adapter because those that would do offer no RDMA; nil: that is not why.
 func (o *cmid) barredAll(would func(*adapter) bool) (err error) {

@@ -167,7 +167,7 @@ func (a *adapter) snapshot() AdapterStatus {
 	s := AdapterStatus{
 		Addrs: a.links.Addrs(), SourcePorts: status.SourcePorts, Frames: status.Frames,
 		Info: a.info(), Name: a.name, NodeGUID: a.nodeGUID(), MAC: a.mac,
-		Enabled: a.enabled, Up: a.up(), NoRDMA: a.cfg.NoRDMA, Wire: a.wireStatus(),
+		Enabled: a.enabled, Up: a.up(), NoRDMA: a.noRDMA(), Wire: a.wireStatus(),
 		Path: a.path, GIDs: a.gids.List(),
 		Link: a.linkStats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
 		LLDP: a.lldpStatus(), Priorities: a.priorities(), Flow: a.flowStatus(),

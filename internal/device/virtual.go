@@ -31,6 +31,9 @@ type Virtual struct {
 	Trust bool
 	// VLANs are those whose tags they may use, of a function that is in no VLAN itself (guest tagging).
 	VLANs bridge.VLANs
+	// NoRDMA offers its programs no RDMA, as AdapterConfig.NoRDMA (Set-VMNetworkAdapterRdma -RdmaWeight 0; WinOF-2 24.4, Configuring Guest
+	// RDMA). Programs that have objects keep them: whoever changes it makes another function.
+	NoRDMA bool
 }
 
 // FunctionConfig describes a virtual function. What it does not say is as with the adapter whose port it shares.

@@ -19,6 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lastwords"
 	"github.com/softvpi/softvpi/internal/driver/lock"
+	"github.com/softvpi/softvpi/internal/driver/vswitch"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc/server"
 	"github.com/softvpi/softvpi/internal/registry"
@@ -46,6 +47,8 @@ type Options struct {
 
 // Driver is a running driver: its adapters, and the sockets for programs and for `softvpi status`.
 type Driver struct {
+	*vswitch.Switches // over adapters
+
 	cfg     config.Config
 	version string
 	started time.Time
@@ -152,6 +155,7 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 	if err := d.openRegistry(); err != nil {
 		return err
 	}
+	d.openVirtualSwitches()
 	d.healing = newHealer(d, len(d.running))
 	d.recallTeams()
 	remains := d.openLastWords()
@@ -179,6 +183,9 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 	}
 	d.watchFunctions()
 	if err := d.startAllFunctions(); err != nil {
+		return err
+	}
+	if err := d.Switches.Follow(d.cfg.VirtualSwitches); err != nil {
 		return err
 	}
 	if err := d.manage(); err != nil {

@@ -151,7 +151,7 @@ func (d *Driver) SetFunction(q api.FunctionRequest) error {
 		return err
 	}
 	if len(q.Settings) == 0 {
-		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, trust=, group=, tap=, netns=")
+		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, rdma=, trust=, group=, tap=, netns=")
 	}
 	next := f.decision
 	if err := next.set(q.Settings); err != nil {
@@ -183,7 +183,7 @@ func (d *Driver) decide(f *virtualFunction, next decision) error {
 	switch a, b := before.cfg, next.cfg; {
 	case !f.live && !d.enabled(f.cfg.Owner):
 		return nil
-	case f.live && a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN && before.tap == next.tap:
+	case f.live && a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN && a.Virtual.NoRDMA == b.Virtual.NoRDMA && before.tap == next.tap:
 		err := d.host.SetFunction(f.index, b.Virtual)
 		if err != nil {
 			d.functions.decide(f, before)
@@ -300,6 +300,9 @@ func (f *decision) setOne(name, value string) (err error) {
 		v.Share.Most, err = parseRate(name, value)
 	case "min":
 		v.Share.Least, err = parseRate(name, value)
+	case "rdma":
+		on, wrong := parseSwitch(name, value)
+		v.NoRDMA, err = !on, wrong
 	case "trust":
 		v.Trust, err = parseSwitch(name, value)
 	case "group":
@@ -311,7 +314,7 @@ func (f *decision) setOne(name, value string) (err error) {
 	case "tap", "netns":
 		return f.tap.set(name, value)
 	default:
-		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, link, max, min, trust, group, tap, netns")
+		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, link, max, min, rdma, trust, group, tap, netns")
 	}
 	return err
 }

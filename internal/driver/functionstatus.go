@@ -48,7 +48,7 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 			Name: f.cfg.Name, Adapter: d.running[i].Name, ByKeys: f.byKeys, MAC: net.HardwareAddr(f.cfg.MAC[:]).String(), VLAN: f.cfg.VLAN,
 			VLANs:   v.VLANs.String(),
 			Address: f.cfg.Addr.String(), Link: linkPolicies[v.Link], Max: mbits(v.Share.Most), Min: mbits(v.Share.Least),
-			Trust: v.Trust, Group: f.group, TAP: f.tap.name, NetNS: f.tap.space,
+			NoRDMA: v.NoRDMA, Trust: v.Trust, Group: f.group, TAP: f.tap.name, NetNS: f.tap.space,
 			Counters: map[string]uint64{},
 		}
 		if f.close != nil {

@@ -45,6 +45,7 @@ func (d *Driver) status(snap device.Snapshot) Status {
 	}
 	s.Switches = d.switchStatus()
 	s.Teams = d.teamStatus()
+	s.VirtualSwitches = d.VirtualSwitches()
 	for _, c := range snap.Clients {
 		s.Programs = append(s.Programs, api.ProgramStatus{
 			Name: c.Name, PID: c.PID, UID: c.UID, Function: c.Function, MemoryPath: c.MemoryPath.String(), ArenaBytes: c.ArenaBytes,

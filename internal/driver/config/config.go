@@ -35,6 +35,8 @@ type Config struct {
 	// Programs says whose programs, besides those of the driver's user and of root, may attach: "owner"
 	// (nobody's), "group" or "everyone"; empty: owner.
 	Programs string `json:"programs,omitempty"`
+	// VirtualSwitches are switches over adapters, with network adapters for the host, namespaces and machines.
+	VirtualSwitches []VirtualSwitch `json:"virtual_switches,omitempty"`
 	// Limits limit what attached programs make the driver hold; nil: the zero value.
 	Limits *Limits `json:"limits,omitempty"`
 	// Containers are sockets for containers, each with a quota; nil: none.
@@ -100,7 +102,7 @@ func decode(r io.Reader) (Config, error) {
 // describe converts an error of the JSON decoder to the file's terms.
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("unknown field %s; allowed: socket, state, programs, limits with memory, memory_per_user, memory_per_program, descriptors_per_program, containers with count, memory, descriptors, readers, manage with listen, certificate, key, token_file, web, skip_self_check, fault_injection, trace with level, levels, megabytes, file, "+
+		return fmt.Errorf("unknown field %s; allowed: socket, state, programs, limits with memory, memory_per_user, memory_per_program, descriptors_per_program, containers with count, memory, descriptors, readers, manage with listen, certificate, key, token_file, web, skip_self_check, fault_injection, virtual_switches with name, adapter, iov, adapters with function, settings, trace with level, levels, megabytes, file, "+
 			"update_gid_timer_frequency, fabric with connect, netlist, rate, timing, name, cables, key, subnet_manager (true, false, or an object with off, priority, routing, partitions, lmc, dir), "+
 			"adapters with name, generation, link, device, node, port, address, interface, datagram, peer, switch, pvid, trunk, team with type, hash, no_fail_back_to_primary, slow_lacp, passive_lacp, members with interface, tap, switch, datagram, peer, primary, set_team_mac_address, prefix, gateway, mac, vlan, no_probes, link_mtu, host, host_peer, wake, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, frames, any_source_port, speed, limit_speed, disabled", field)
 	}
@@ -203,7 +205,8 @@ func (c Config) Complete() (Config, error) {
 		}
 		names[a.Name], places[where] = true, true
 	}
-	if err := errors.Join(c.completeDevices(), c.completeWires(), c.completeSwitches(), c.completeTeams(), c.completeHosts()); err != nil {
+	if err := errors.Join(c.completeDevices(), c.completeWires(), c.completeSwitches(), c.completeTeams(), c.completeHosts(),
+		c.completeVirtualSwitches()); err != nil {
 		return c, err
 	}
 	if cables == 0 && (c.Fabric != nil || c.SubnetManager != nil) {

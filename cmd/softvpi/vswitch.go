@@ -1,0 +1,115 @@
+package main
+
+import (
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+type vswitchCmd struct {
+	List          vswitchListCmd   `cmd:"" help:"Show the virtual switches with their network adapters."`
+	Create        vswitchCreateCmd `cmd:"" help:"Make a virtual switch over an adapter, which stays until it is removed, also over restarts of the driver."`
+	Remove        vswitchRemoveCmd `cmd:"" help:"Remove a virtual switch with its network adapters."`
+	Add           vswitchAddCmd    `cmd:"" help:"Add a network adapter to a virtual switch: a function at the port of the switch's adapter."`
+	Set           vswitchSetCmd    `cmd:"" help:"Change a network adapter of a virtual switch. Others are not disturbed."`
+	RemoveAdapter vswitchDropCmd   `cmd:"" name:"remove-adapter" help:"Remove a network adapter from a virtual switch. Its programs are told that their device is gone."`
+}
+
+// switchNamed is the argument that names a virtual switch.
+type switchNamed struct {
+	Switch string `arg:"" help:"Name of the virtual switch."`
+}
+
+// switchAdapterSettings are what add and set take.
+type switchAdapterSettings struct {
+	Settings []string `arg:"" optional:"" help:"name= (as Get-VMNetworkAdapter shows it), machine= (the virtual machine that has it; none: the host), iov= (0 to 100; 0: a machine's adapter has its network interface alone), rdma=on|off, and those of softvpi vf: mac, address, vlan, vlans, link, max, min, trust, group, tap, netns. Those that are not named stay as they are."`
+}
+
+type vswitchListCmd struct {
+	socketFlag `embed:""`
+	JSON       bool `name:"json" help:"Print JSON."`
+}
+
+func (c vswitchListCmd) Run(s *session) error {
+	list, err := c.admin().VirtualSwitches(s.ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(s.env.Stdout, list)
+	}
+	for i := range list {
+		list[i].WriteText(s.env.Stdout)
+	}
+	return nil
+}
+
+type vswitchCreateCmd struct {
+	socketFlag `embed:""`
+	JSON       bool   `name:"json" help:"Print JSON."`
+	IOV        bool   `name:"iov" help:"Adapters of machines are virtual functions, with RDMA (SR-IOV)."`
+	Name       string `arg:"" help:"Name of the switch: 1 to 63 printable characters."`
+	Adapter    string `arg:"" help:"Name of the adapter that it is to be over."`
+}
+
+func (c vswitchCreateCmd) Run(s *session) error {
+	v, err := c.admin().CreateVirtualSwitch(s.ctx, api.SwitchRequest{Name: c.Name, Adapter: c.Adapter, IOV: c.IOV})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(s.env.Stdout, v)
+	}
+	v.WriteText(s.env.Stdout)
+	return nil
+}
+
+type vswitchRemoveCmd struct {
+	socketFlag  `embed:""`
+	switchNamed `embed:""`
+}
+
+func (c vswitchRemoveCmd) Run(s *session) error {
+	return c.admin().RemoveVirtualSwitch(s.ctx, c.Switch)
+}
+
+type vswitchAddCmd struct {
+	socketFlag            `embed:""`
+	JSON                  bool `name:"json" help:"Print JSON."`
+	switchNamed           `embed:""`
+	Name                  string `arg:"" help:"Name of its function: letters, digits, and - _ . between them; at most 31."`
+	switchAdapterSettings `embed:""`
+}
+
+func (c vswitchAddCmd) Run(s *session) error {
+	a, err := c.admin().AddSwitchAdapter(s.ctx,
+		api.SwitchAdapterRequest{Switch: c.Switch, Function: c.Name, Settings: settingsOf(c.Settings)})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(s.env.Stdout, a)
+	}
+	a.WriteText(s.env.Stdout)
+	return nil
+}
+
+type vswitchSetCmd struct {
+	socketFlag            `embed:""`
+	switchNamed           `embed:""`
+	Name                  string `arg:"" help:"Name of the network adapter's function."`
+	switchAdapterSettings `embed:""`
+}
+
+func (c vswitchSetCmd) Run(s *session) error {
+	return c.admin().SetSwitchAdapter(s.ctx,
+		api.SwitchAdapterRequest{Switch: c.Switch, Function: c.Name, Settings: settingsOf(c.Settings)})
+}
+
+type vswitchDropCmd struct {
+	socketFlag  `embed:""`
+	switchNamed `embed:""`
+	Name        string `arg:"" help:"Name of the network adapter's function."`
+}
+
+func (c vswitchDropCmd) Run(s *session) error {
+	return c.admin().RemoveSwitchAdapter(s.ctx, c.Switch, c.Name)
+}

@@ -1,0 +1,180 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+)
+
+// VirtualSwitch is a virtual switch over an adapter: a name for the switch in its port, with network adapters for the host, network
+// namespaces and virtual machines, each a function at that port (WinOF-2 24.4, Configuring NDK for Virtual NICs: New-VMSwitch).
+type VirtualSwitch struct {
+	Name       string          `json:"name"`
+	Adapter    string          `json:"adapter" doc:"Over which it is."`
+	Missing    bool            `json:"missing,omitempty" doc:"The driver's configuration has no such adapter."`
+	IOV        bool            `json:"iov" doc:"Adapters of machines may be virtual functions."`
+	Configured bool            `json:"configured" doc:"The driver's configuration has the switch."`
+	Adapters   []SwitchAdapter `json:"adapters"`
+}
+
+// SwitchAdapter is a network adapter of a virtual switch.
+type SwitchAdapter struct {
+	Function   string `json:"function" doc:"Name of its function, which identifies it."`
+	Name       string `json:"name" doc:"As Get-VMNetworkAdapter shows it."`
+	Machine    string `json:"machine,omitempty" doc:"The virtual machine that has it; missing: it is the host's."`
+	Configured bool   `json:"configured" doc:"The driver's configuration has it."`
+	IOVWeight  int    `json:"iov_weight" doc:"Not 0: it is a virtual function with RDMA; 0: a machine's adapter has its network interface alone."`
+	RDMA       bool   `json:"rdma" doc:"Whether its programs have RDMA."`
+	// Status is that of its function.
+	Status FunctionStatus `json:"status"`
+}
+
+// SwitchRequest makes a virtual switch.
+type SwitchRequest struct {
+	Name    string `json:"name" doc:"1 to 63 printable characters, no backslash."`
+	Adapter string `json:"adapter" doc:"An Ethernet adapter with a wire of whole frames."`
+	IOV     bool   `json:"iov,omitempty" doc:"Adapters of machines are virtual functions, with RDMA."`
+}
+
+// SwitchAdapterRequest adds a network adapter to a virtual switch, or changes it.
+type SwitchAdapterRequest struct {
+	Switch   string   `json:"-"`
+	Function string   `json:"function,omitempty" doc:"Of a new one: letters, digits, and - _ . between them; at most 31."`
+	Settings []string `json:"settings" doc:"Words: name=TEXT machine=NAME|none iov=0..100 rdma=on|off, and those of virtual functions."`
+}
+
+// VirtualSwitchSource is implemented by a driver with virtual switches, and is then served.
+type VirtualSwitchSource interface {
+	VirtualSwitches() []VirtualSwitch
+	CreateVirtualSwitch(SwitchRequest) (VirtualSwitch, error)
+	// RemoveVirtualSwitch removes a switch with its network adapters.
+	RemoveVirtualSwitch(name string) error
+	AddSwitchAdapter(SwitchAdapterRequest) (SwitchAdapter, error)
+	// SetSwitchAdapter changes one: all or, if anything is invalid, nothing.
+	SetSwitchAdapter(SwitchAdapterRequest) error
+	RemoveSwitchAdapter(name, function string) error
+}
+
+const vswitchesURL = "/vswitches"
+
+// SwitchPath identifies a virtual switch in a path.
+type SwitchPath struct {
+	Name string `path:"name" doc:"Name of the virtual switch."`
+}
+
+// SwitchAdapterPath identifies a network adapter of a virtual switch in a path.
+type SwitchAdapterPath struct {
+	SwitchPath
+	Function string `path:"function" doc:"Name of the adapter's function."`
+}
+
+func (s *Server) vswitchRoutes(d VirtualSwitchSource) {
+	register(s, operation("GET", vswitchesURL, "vswitches", "The virtual switches with their network adapters"),
+		func(context.Context, *struct{}) (*one[[]VirtualSwitch], error) { return body(d.VirtualSwitches()), nil })
+	register(s, operation("POST", vswitchesURL, "create-vswitch", "Make a virtual switch over an adapter"),
+		func(_ context.Context, in *struct{ Body SwitchRequest }) (*one[VirtualSwitch], error) {
+			v, err := d.CreateVirtualSwitch(in.Body)
+			return body(v), err
+		})
+	register(s, operation("DELETE", vswitchesURL+"/{name}", "remove-vswitch", "Remove a virtual switch with its network adapters"),
+		func(_ context.Context, in *SwitchPath) (*struct{}, error) { return nil, d.RemoveVirtualSwitch(in.Name) })
+	register(s, operation("POST", vswitchesURL+"/{name}/adapters", "add-vswitch-adapter", "Add a network adapter to a virtual switch"),
+		func(_ context.Context, in *struct {
+			SwitchPath
+			Body SwitchAdapterRequest
+		}) (*one[SwitchAdapter], error) {
+			in.Body.Switch = in.Name
+			a, err := d.AddSwitchAdapter(in.Body)
+			return body(a), err
+		})
+	register(s, operation("PATCH", vswitchesURL+"/{name}/adapters/{function}", "set-vswitch-adapter", "Change a network adapter of a virtual switch"),
+		func(_ context.Context, in *struct {
+			SwitchAdapterPath
+			Body SwitchAdapterRequest
+		}) (*struct{}, error) {
+			in.Body.Switch, in.Body.Function = in.Name, in.Function
+			return nil, d.SetSwitchAdapter(in.Body)
+		})
+	register(s, operation("DELETE", vswitchesURL+"/{name}/adapters/{function}", "remove-vswitch-adapter",
+		"Remove a network adapter from a virtual switch"),
+		func(_ context.Context, in *SwitchAdapterPath) (*struct{}, error) {
+			return nil, d.RemoveSwitchAdapter(in.Name, in.Function)
+		})
+}
+
+func vswitchURL(name string, more ...string) string {
+	at := vswitchesURL + "/" + url.PathEscape(name)
+	for _, m := range more {
+		at += "/" + url.PathEscape(m)
+	}
+	return at
+}
+
+// VirtualSwitches returns the virtual switches.
+func (c *Client) VirtualSwitches(ctx context.Context) (list []VirtualSwitch, err error) {
+	err = c.call(ctx, "GET", vswitchesURL, nil, nil, &list)
+	return list, err
+}
+
+// CreateVirtualSwitch makes a virtual switch.
+func (c *Client) CreateVirtualSwitch(ctx context.Context, q SwitchRequest) (s VirtualSwitch, err error) {
+	err = c.call(ctx, "POST", vswitchesURL, nil, q, &s)
+	return s, err
+}
+
+// RemoveVirtualSwitch removes a virtual switch with its network adapters.
+func (c *Client) RemoveVirtualSwitch(ctx context.Context, name string) error {
+	return c.call(ctx, "DELETE", vswitchURL(name), nil, nil, nil)
+}
+
+// AddSwitchAdapter adds a network adapter to a virtual switch.
+func (c *Client) AddSwitchAdapter(ctx context.Context, q SwitchAdapterRequest) (a SwitchAdapter, err error) {
+	err = c.call(ctx, "POST", vswitchURL(q.Switch, "adapters"), nil, q, &a)
+	return a, err
+}
+
+// SetSwitchAdapter changes a network adapter of a virtual switch.
+func (c *Client) SetSwitchAdapter(ctx context.Context, q SwitchAdapterRequest) error {
+	at := vswitchURL(q.Switch, "adapters", q.Function)
+	q.Function = ""
+	return c.call(ctx, "PATCH", at, nil, q, nil)
+}
+
+// RemoveSwitchAdapter removes a network adapter from a virtual switch.
+func (c *Client) RemoveSwitchAdapter(ctx context.Context, name, function string) error {
+	return c.call(ctx, "DELETE", vswitchURL(name, "adapters", function), nil, nil, nil)
+}
+
+// WriteText prints a virtual switch, and a line for each of its adapters.
+func (s *VirtualSwitch) WriteText(w io.Writer) {
+	fmt.Fprintf(w, "virtual switch %s over %s", clean(s.Name), clean(s.Adapter))
+	if s.IOV {
+		fmt.Fprint(w, ", SR-IOV")
+	}
+	if s.Missing {
+		fmt.Fprint(w, ": there is no such adapter now")
+	}
+	fmt.Fprintln(w)
+	for i := range s.Adapters {
+		s.Adapters[i].WriteText(w)
+	}
+}
+
+// WriteText prints a network adapter of a virtual switch as a line.
+func (a *SwitchAdapter) WriteText(w io.Writer) {
+	f := &a.Status
+	fmt.Fprintf(w, "  %s  %s", clean(a.Function), f.MAC)
+	for _, x := range []struct {
+		say  bool
+		text string
+	}{{a.Machine != "", "machine " + clean(a.Machine)}, {a.Machine == "", "host"}, {a.Name != a.Function, `"` + clean(a.Name) + `"`},
+		{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {true, map[bool]string{true: "up", false: "down"}[f.Up]},
+		{f.TAP != "", "tap " + clean(f.TAP)}, {true, map[bool]string{true: "RDMA", false: "no RDMA"}[a.RDMA]},
+		{a.RDMA, fmt.Sprintf("programs %d", f.Programs)}} {
+		if x.say {
+			fmt.Fprintf(w, "  %s", x.text)
+		}
+	}
+	fmt.Fprintln(w)
+}
