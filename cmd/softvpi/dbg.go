@@ -26,7 +26,8 @@ panic        an engine panics (0x800000)
 turn         a turn of the loop never ends: nobody is answered any more, and softvpi up ends itself after a minute
 crash        the driver panics outside of all turns, which ends softvpi up at once
 request      this very request ends in a panic: it is refused, and the driver goes on
-A fault lasts until the adapter is restarted, by self-healing or by hand.`
+A fault lasts until the adapter is restarted, by self-healing or by hand. In place of the adapter, the name of a virtual
+function makes the commands of its programs alone not return, until it is reset: command is the one fault that it has.`
 }
 
 func (c faultCmd) Run(s *session) error {

@@ -8,8 +8,8 @@ import (
 
 type oidCmd struct {
 	adapterRef `embed:""`
-	OID        string `arg:"" name:"oid" help:"Number of the object: 0xFFA0C932 is dropless mode, 0xFFA0C9F0 resets the adapter."`
-	Buffer     string `arg:"" optional:"" help:"Information buffer in hexadecimal, to set the object: a21e0c0001 enters dropless mode and a21e0c0002 leaves it; of the mlx4 generation 01 and 00. 01 resets. Without it the object is queried, and its buffer printed."`
+	OID        string `arg:"" name:"oid" help:"Number of the object: 0xFFA0C932 is dropless mode, 0xFFA0C9F0 resets the adapter, 0x00010255 a virtual function of it."`
+	Buffer     string `arg:"" optional:"" help:"Information buffer in hexadecimal, to set the object: a21e0c0001 enters dropless mode and a21e0c0002 leaves it; of the mlx4 generation 01 and 00. 01 resets the adapter, 800106000300 its virtual function 3 (0300: the number, low byte first). Without it the object is queried, and its buffer printed."`
 }
 
 func (c oidCmd) Run(s *session) error {

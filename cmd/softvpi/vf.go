@@ -10,6 +10,7 @@ type vfCmd struct {
 	List   vfListCmd   `cmd:"" help:"Show the virtual functions."`
 	Create vfCreateCmd `cmd:"" help:"Create a virtual function, which stays until it is removed, also over restarts of the driver."`
 	Set    vfSetCmd    `cmd:"" help:"Change a virtual function. Those of others are not disturbed."`
+	Reset  vfResetCmd  `cmd:"" help:"Reset a virtual function: the connections of its programs end, and they may open it again. Others at the port go on."`
 	Remove vfRemoveCmd `cmd:"" help:"Remove a virtual function, and forget its settings. Its programs are told that their device is gone."`
 }
 
@@ -81,3 +82,10 @@ type vfRemoveCmd struct {
 }
 
 func (c vfRemoveCmd) Run(s *session) error { return c.admin().RemoveFunction(s.ctx, c.Name) }
+
+type vfResetCmd struct {
+	socketFlag `embed:""`
+	Name       string `arg:"" help:"Name of the virtual function."`
+}
+
+func (c vfResetCmd) Run(s *session) error { return c.admin().ResetFunction(s.ctx, c.Name) }

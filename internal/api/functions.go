@@ -57,6 +57,8 @@ type FunctionSource interface {
 	// SetFunction changes one: all or, if anything is invalid, nothing.
 	SetFunction(FunctionRequest) error
 	RemoveFunction(name string) error
+	// ResetFunction ends its connections, and has it start again; others go on.
+	ResetFunction(name string) error
 }
 
 const functionsURL = "/functions"
@@ -84,6 +86,9 @@ func (s *Server) functionRoutes(d FunctionSource) {
 		})
 	register(s, operation("DELETE", functionsURL+"/{name}", "remove-function", "Remove a virtual function"),
 		func(_ context.Context, in *FunctionPath) (*struct{}, error) { return nil, d.RemoveFunction(in.Name) })
+	register(s, operation("POST", functionsURL+"/{name}/reset", "reset-function",
+		"Reset a virtual function: its connections end, and it starts again; others at the port go on"),
+		func(_ context.Context, in *FunctionPath) (*struct{}, error) { return nil, d.ResetFunction(in.Name) })
 }
 
 // Functions returns the virtual functions.
@@ -108,6 +113,11 @@ func (c *Client) SetFunction(ctx context.Context, q FunctionRequest) error {
 // RemoveFunction removes a virtual function.
 func (c *Client) RemoveFunction(ctx context.Context, name string) error {
 	return c.call(ctx, "DELETE", functionsURL+"/"+url.PathEscape(name), nil, nil, nil)
+}
+
+// ResetFunction resets a virtual function.
+func (c *Client) ResetFunction(ctx context.Context, name string) error {
+	return c.call(ctx, "POST", functionsURL+"/"+url.PathEscape(name)+"/reset", nil, nil, nil)
 }
 
 // WriteText prints a virtual function as a line.

@@ -15,6 +15,7 @@ func (f *fake) CreateFunction(q FunctionRequest) (FunctionStatus, error) {
 }
 func (f *fake) SetFunction(q FunctionRequest) error { return f.did(q) }
 func (f *fake) RemoveFunction(name string) error    { return f.did(name) }
+func (f *fake) ResetFunction(name string) error     { return f.did("reset " + name) }
 
 // TestFunctions_Requests: what the client is asked for reaches the driver with the function's name, also one with letters that a path
 // cannot have as they are.
@@ -33,6 +34,7 @@ func TestFunctions_Requests(t *testing.T) {
 		{func() error { return b.client.SetFunction(ctx, FunctionRequest{Name: name, Settings: q.Settings}) },
 			FunctionRequest{Name: name, Settings: q.Settings}},
 		{func() error { return b.client.RemoveFunction(ctx, name) }, name},
+		{func() error { return b.client.ResetFunction(ctx, name) }, "reset " + name},
 	} {
 		if err := c.ask(); err != nil || !reflect.DeepEqual(b.last, c.want) {
 			t.Errorf("%+v, %v; want %+v", b.last, err, c.want)

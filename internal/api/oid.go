@@ -25,7 +25,7 @@ type OIDSource interface {
 // OIDPath is the path of an object of an adapter.
 type OIDPath struct {
 	AdapterPath
-	OID string `path:"oid" doc:"Number of the object in hexadecimal, 0xFFA0C932: dropless mode, 0xFFA0C9F0: reset."`
+	OID string `path:"oid" doc:"Number of the object in hexadecimal, 0xFFA0C932: dropless mode, 0xFFA0C9F0: reset, 0x00010255: reset of a virtual function."`
 }
 
 func (s *Server) oidRoutes(d OIDSource) {

@@ -76,11 +76,14 @@ func (h *Host) Inject(index uint32, f Fault) error {
 	return nil
 }
 
-// mendFaults ends the faults of an adapter that is disabled.
+// mendFaults ends the faults of an adapter that is disabled. Those of the port and its link are not a virtual function's.
 func (a *adapter) mendFaults() {
-	a.links.Mend()
 	a.function.Suspend(false)
 	a.mute = false
+	if a.virtual() {
+		return
+	}
+	a.links.Mend()
 	if a.port.fault == halted || a.port.fault == panics && !a.port.broken {
 		a.port.fault = 0
 	}

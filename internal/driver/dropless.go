@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -15,10 +14,6 @@ import (
 )
 
 const (
-	// oidDropless is OID_MLX_DROPLESS_MODE (WinOF-2 Ethernet, Dropless Mode; WinOF 5.50, 4.1.12.5.2).
-	oidDropless = 0xFFA0C932
-	// oidReset resets the adapter. No manual prints a number: this one is chosen here.
-	oidReset = 0xFFA0C9F0
 	// oidSignature is in the information buffer of WinOF-2 before the mode, 1 or 2.
 	oidSignature = 0x0C1EA2
 	oidModeAt    = 4
@@ -105,40 +100,12 @@ func (x *expiries) close() {
 	}
 }
 
-// oidOf parses the number of an object: oidDropless or oidReset.
-func oidOf(text string) (uint32, error) {
-	n, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(text), "0x"), 16, 32)
-	if err != nil || n != oidDropless && n != oidReset {
-		return 0, api.Wrong("OID", strconv.Quote(text), fmt.Sprintf("0x%X (dropless mode), 0x%X (reset)", uint32(oidDropless), uint32(oidReset)))
-	}
-	return uint32(n), nil
-}
-
-// resetByOID resets an adapter. The buffer says nothing but that the object is set.
-func (d *Driver) resetByOID(q api.OIDRequest) error {
-	if q.Buffer != "01" {
-		return api.Wrong("buffer", strconv.Quote(q.Buffer), "01 (reset the adapter)")
-	}
-	return d.ResetAdapter(q.Adapter)
-}
-
-// SetOID implements api.OIDSource.
-func (d *Driver) SetOID(q api.OIDRequest) error {
-	index, err := d.find(q.Adapter)
-	if err != nil {
-		return err
-	}
-	oid, err := oidOf(q.OID)
-	if err != nil {
-		return err
-	}
-	if oid == oidReset {
-		return d.resetByOID(q)
-	}
+// setDropless enters dropless mode, or leaves it, as an information buffer asks.
+func (d *Driver) setDropless(index uint32, buffer string) error {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	r := d.running[index]
-	on, err := droplessAsked(r.Generation, q.Buffer)
+	on, err := droplessAsked(r.Generation, buffer)
 	if err != nil {
 		return err
 	}
@@ -181,19 +148,8 @@ func droplessAsked(g catalogue.Generation, text string) (on bool, err error) {
 	return b[oidModeAt] == oidEnter, nil
 }
 
-// QueryOID implements api.OIDSource.
-func (d *Driver) QueryOID(adapter, oid string) (api.OIDAnswer, error) {
-	index, err := d.find(adapter)
-	if err != nil {
-		return api.OIDAnswer{}, err
-	}
-	n, err := oidOf(oid)
-	if err != nil {
-		return api.OIDAnswer{}, err
-	}
-	if n == oidReset {
-		return api.OIDAnswer{}, fmt.Errorf("%w: the reset can be set, not queried", api.ErrUnsupported)
-	}
+// queryDropless returns the information buffer of an adapter's mode.
+func (d *Driver) queryDropless(index uint32) (api.OIDAnswer, error) {
 	s := d.host.Overview().Adapters[index].Flow
 	if s.Refused != nil {
 		return api.OIDAnswer{}, fmt.Errorf("%w: dropless mode: %s", api.ErrUnsupported, detail(s.Refused))

@@ -28,7 +28,8 @@ const (
 // InjectFault implements api.FaultSource.
 func (d *Driver) InjectFault(q api.FaultRequest) error {
 	index, err := d.find(q.Adapter)
-	if err != nil {
+	function := err != nil && d.isFunction(q.Adapter)
+	if err != nil && !function {
 		return err
 	}
 	if !d.cfg.FaultInjection {
@@ -41,6 +42,9 @@ func (d *Driver) InjectFault(q api.FaultRequest) error {
 	}
 	if q.Fault == faultCrash && !d.own {
 		return fmt.Errorf("%w: the driver has no process of its own that may crash", api.ErrUnsupported)
+	}
+	if function {
+		return d.hangFunction(q)
 	}
 	d.changes.Lock()
 	defer d.changes.Unlock()

@@ -77,6 +77,13 @@ func (s *functions) find(name string) *virtualFunction {
 	return nil
 }
 
+// isFunction reports whether a name is that of a virtual function.
+func (d *Driver) isFunction(name string) bool {
+	d.functions.mu.Lock()
+	defer d.functions.mu.Unlock()
+	return d.functions.find(name) != nil
+}
+
 func (s *functions) add(f *virtualFunction) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

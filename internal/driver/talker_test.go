@@ -21,7 +21,8 @@ import (
 // talker is two attached programs, one at each of two adapters: the one sends bytes that follow from their place, the other sends them
 // back, and all of them are compared. When an adapter is taken away from them they open it again and go on.
 type talker struct {
-	socket   string
+	socket   string // of the one that answers
+	asker    string // socket of the other
 	from, to netip.Addr
 	port     uint16
 	rounds   atomic.Uint64 // messages that came back as they were sent
@@ -37,8 +38,14 @@ const message = 20_000
 // talk starts a talker, which the end of the test ends, and returns when it has said something.
 func talk(t *testing.T, socket string, from, to netip.Addr, port uint16) *talker {
 	t.Helper()
+	return talkAs(t, socket, socket, from, to, port)
+}
+
+// talkAs is talk with programs that attach at different sockets: the first is of the one that asks.
+func talkAs(t *testing.T, asker, socket string, from, to netip.Addr, port uint16) *talker {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	k := &talker{socket: socket, from: from, to: to, port: port, cancel: cancel, done: make(chan struct{})}
+	k := &talker{socket: socket, asker: asker, from: from, to: to, port: port, cancel: cancel, done: make(chan struct{})}
 	echo := make(chan struct{})
 	go func() { defer close(echo); k.keep(ctx, k.answer) }()
 	go func() { defer close(k.done); k.keep(ctx, k.ask) }()
@@ -77,8 +84,8 @@ func (k *talker) keep(ctx context.Context, part func(context.Context) error) {
 }
 
 // adapter opens an adapter as a program of its own.
-func (k *talker) adapter(ctx context.Context, at netip.Addr, do func(*nd.Adapter) error) error {
-	h, err := verbs.Open(ctx, verbs.Options{Mode: verbs.Attached, Socket: k.socket, Name: "talker"})
+func (k *talker) adapter(ctx context.Context, socket string, at netip.Addr, do func(*nd.Adapter) error) error {
+	h, err := verbs.Open(ctx, verbs.Options{Mode: verbs.Attached, Socket: socket, Name: "talker"})
 	if err != nil {
 		return err
 	}
@@ -92,7 +99,7 @@ func (k *talker) adapter(ctx context.Context, at netip.Addr, do func(*nd.Adapter
 }
 
 func (k *talker) answer(ctx context.Context) error {
-	return k.adapter(ctx, k.to, func(a *nd.Adapter) error {
+	return k.adapter(ctx, k.socket, k.to, func(a *nd.Adapter) error {
 		l, err := (&rdmanet.ListenConfig{Adapter: a}).Listen(ctx, netip.AddrPortFrom(k.to, k.port).String())
 		if err != nil {
 			return err
@@ -119,7 +126,7 @@ func (k *talker) speak(ctx context.Context, c net.Conn, do func() error) error {
 }
 
 func (k *talker) ask(ctx context.Context) error {
-	return k.adapter(ctx, k.from, func(a *nd.Adapter) error {
+	return k.adapter(ctx, k.asker, k.from, func(a *nd.Adapter) error {
 		some, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		c, err := (&rdmanet.Dialer{Adapter: a}).Dial(some, netip.AddrPortFrom(k.to, k.port).String())

@@ -88,6 +88,12 @@ type (
 		VF      int
 		Limit   uint64
 	}
+	// VFReset says that a virtual function was reset.
+	VFReset struct {
+		Adapter  string
+		VF       int
+		Function string
+	}
 	// FlowControlRefused says why a port has no flow control although keys ask for it.
 	FlowControlRefused struct{ Adapter, Cause string }
 	// TrustContradicts says that an adapter trusts the DSCP of what it receives, and what it sends has another.
@@ -325,6 +331,7 @@ func (DelayDropTimeout) event()     {}
 func (VFSpoofed) event()            {}
 func (VFTooManyResources) event()   {}
 func (VFTooManyPages) event()       {}
+func (VFReset) event()              {}
 func (FlowControlRefused) event()   {}
 func (TrustContradicts) event()     {}
 func (ManyGroups) event()           {}

@@ -80,7 +80,7 @@ func (c *Client) learn(h command.Handle, adapter int) {
 func (c *Client) Begin(op proto.Opcode, body []byte) server.Begun {
 	b := server.Begun{Op: op, Adapter: c.hosted(c.adapterOf(op, body)), Body: body, At: time.Now()}
 	if b.Adapter >= 0 && b.Adapter < len(c.log.adapters) {
-		b.Number = c.log.adapters[b.Adapter].begin(op)
+		b.Number = c.log.adapters[b.Adapter].begin(op, c.vf)
 	}
 	if c.log.Last != nil {
 		b.Note = c.log.Last.Began(c.lastWords(b))

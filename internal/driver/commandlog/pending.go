@@ -17,13 +17,21 @@ var returning = [proto.OpEnd]bool{
 
 // pending are the commands that an adapter is carrying out, and the fault of not doing so.
 type pending struct {
-	list []uint32      // their numbers
-	next uint32        // number of the next
-	gate chan struct{} // a fault: they wait until it is closed; nil: none
+	list    []uint32              // their numbers
+	next    uint32                // number of the next
+	gate    chan struct{}         // a fault: they wait until it is closed; nil: none
+	tenants map[string]tenantGate // by virtual functions, of those whose commands wait
 }
 
-// begin notes a command, and does not return while the adapter has the fault. The number is 0 if the command is not watched.
-func (a *adapterCommands) begin(op proto.Opcode) uint32 {
+// tenantGate is what the commands of a virtual function wait at.
+type tenantGate struct {
+	own  bool // a fault of the virtual function, not of the adapter
+	gate chan struct{}
+}
+
+// begin notes a command of a virtual function's program, or of another's (empty), and does not return while the adapter or the function has
+// the fault. The number is 0 if the command is not watched.
+func (a *adapterCommands) begin(op proto.Opcode, vf string) uint32 {
 	if !returning[op] {
 		return 0
 	}
@@ -32,13 +40,42 @@ func (a *adapterCommands) begin(op proto.Opcode) uint32 {
 	if p.next++; p.next == 0 {
 		p.next = 1
 	}
-	n, gate := p.next, p.gate
+	n := p.next
 	p.list = append(p.list, n)
+	gate, own := p.gates(vf)
 	a.mu.Unlock()
-	if gate != nil {
-		<-gate
+	if gate != nil || own != nil {
+		select {
+		case <-gate: // nil: never
+		case <-own:
+		}
 	}
 	return n
+}
+
+// gates returns what a command waits at, for one of the two; nil: for none.
+func (p *pending) gates(vf string) (gate, own chan struct{}) {
+	t, hung := p.tenants[vf]
+	if vf == "" || p.gate == nil && !hung {
+		return p.gate, nil
+	}
+	if !hung {
+		t = p.part(vf, false)
+	}
+	if t.own {
+		return nil, t.gate
+	}
+	return p.gate, t.gate
+}
+
+// part gives a virtual function a gate of its own.
+func (p *pending) part(vf string, own bool) tenantGate {
+	t := tenantGate{own: own, gate: make(chan struct{})}
+	if p.tenants == nil {
+		p.tenants = map[string]tenantGate{}
+	}
+	p.tenants[vf] = t
+	return t
 }
 
 func (a *adapterCommands) end(n uint32) {
@@ -67,13 +104,45 @@ func (l *Log) Hang(adapter uint32) {
 	}
 }
 
-// Release ends Hang.
+// Release ends Hang, and HangTenant of the adapter's virtual functions.
 func (l *Log) Release(adapter uint32) {
 	a := l.adapters[adapter]
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.pending.gate != nil {
-		close(a.pending.gate)
-		a.pending.gate = nil
+	p := &a.pending
+	if p.gate != nil {
+		close(p.gate)
+		p.gate = nil
+	}
+	for _, t := range p.tenants {
+		close(t.gate)
+	}
+	p.tenants = nil
+}
+
+// HangTenant makes the commands of a virtual function's programs that wait for nobody wait until ReleaseTenant or Release.
+func (l *Log) HangTenant(adapter uint32, vf string) {
+	a := l.adapters[adapter]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t, ok := a.pending.tenants[vf]
+	switch {
+	case !ok:
+		a.pending.part(vf, true)
+	case !t.own:
+		t.own = true
+		a.pending.tenants[vf] = t
+	}
+}
+
+// ReleaseTenant ends HangTenant, and the waiting of those commands of the virtual function's programs that have been given. Commands that
+// are given later wait again while the adapter has the fault.
+func (l *Log) ReleaseTenant(adapter uint32, vf string) {
+	a := l.adapters[adapter]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t, ok := a.pending.tenants[vf]; ok {
+		close(t.gate)
+		delete(a.pending.tenants, vf)
 	}
 }
