@@ -67,6 +67,7 @@ func (p *Port) admit(now clock.Time, index uint8, n int) bool {
 	}
 	if p.xoff>>index&1 == 0 && (g.headroom > 0 || g.shared >= g.xoff.of(b.size-b.used)) {
 		p.xoff |= 1 << index
+		p.sw.expect(p.number, index)
 		p.ask()
 		p.wake(now)
 	}

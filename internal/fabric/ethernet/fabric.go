@@ -181,11 +181,18 @@ func (f *Fabric) arrive(a arrival) {
 		f.Deliver(a.at, End{int(a.node), x.station.host}, a.frame)
 		return
 	}
-	x.Switch.Receive(a.at, int(a.port), a.frame)
-	due := x.Switch.Deadline()
-	if due <= a.at && min(f.arrivals.first(), f.due.First()) > a.at { // nothing else is next
+	apart := min(f.arrivals.first(), f.due.First()) > a.at
+	s := x.Switch
+	s.apart = apart && x.station == nil
+	s.Receive(a.at, int(a.port), a.frame)
+	s.apart = false
+	due := s.Deadline()
+	if apart && due <= a.at { // nothing else is next
 		f.turn(a.at, int(a.node))
 		return
+	}
+	if len(s.out) > 0 {
+		f.departs(a.at, x, int(a.node))
 	}
 	f.due.Set(int(a.node), due)
 }

@@ -179,7 +179,7 @@ func (l *load) complete() {
 func (l *load) empty() {
 	l.t.Helper()
 	for i := range l.nodes {
-		if u := l.nodes[i].Switch.Usage(); u.Used != 0 || u.Headroom != 0 {
+		if u := l.nodes[i].Switch.Usage(l.now); u.Used != 0 || u.Headroom != 0 {
 			l.t.Errorf("node %d still uses %+v", i, u)
 		}
 	}

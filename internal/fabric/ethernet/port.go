@@ -118,21 +118,26 @@ func (p *Port) turn(now clock.Time) {
 	if closed&p.backlog != 0 {
 		p.stall(now)
 	}
-	p.sw.due.Set(int(p.number), p.free())
+	p.sw.due.Set(int(p.number), p.next())
 }
 
 // sent gives back the room of the frame that has left.
 func (p *Port) sent(now clock.Time) {
 	if p.sending.size > 0 {
-		p.sw.leave(now, p.sending)
-		p.sending = charge{}
+		p.sw.settle(now, int(p.number))
+		p.giveBack(now)
 	}
 }
 
 // send puts the first frame of a queue on the line.
 func (p *Port) send(now clock.Time, priority uint8) {
-	s := p.sw
 	f, n, marked := p.pop(priority)
+	p.put(now, priority, f, n, marked)
+}
+
+// put puts a frame of n bytes on the line; marked: it has met congestion, or may have.
+func (p *Port) put(now clock.Time, priority uint8, f Ref, n int, marked bool) {
+	s := p.sw
 	p.scheduler.sent(priority, n)
 	c := &p.counters.Priority[priority]
 	c.OutFrames++
@@ -162,6 +167,7 @@ func (p *Port) lose(now clock.Time, priority uint8) {
 		h.refs--
 		return
 	}
+	s.settle(now, MostPorts)
 	s.leave(now, s.store.frames[f].charge)
 	s.store.Drop(f)
 }
@@ -214,7 +220,8 @@ func (p *Port) Queued(priority uint8) (frames, bytes int) {
 }
 
 // Buffered returns how many bytes that came in at a priority are in the shared buffer, and in the headroom.
-func (p *Port) Buffered(priority uint8) (shared, headroom int) {
+func (p *Port) Buffered(now clock.Time, priority uint8) (shared, headroom int) {
+	p.sw.settle(now, MostPorts)
 	g := &p.groups[p.groupOf(priority)]
 	return g.shared, g.headroom
 }

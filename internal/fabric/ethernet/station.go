@@ -116,6 +116,7 @@ func (s *Station) take(now clock.Time, h *header, priority uint8, f Ref) bool {
 	if s.leaves(now, n, priority, f) {
 		return true
 	}
+	s.settle(now, MostPorts)
 	if !s.enqueue(now, p, h, f, priority, 1<<n) {
 		s.store.Drop(f)
 	}
@@ -136,6 +137,7 @@ func (s *Station) leaves(now clock.Time, link int, priority uint8, f Ref) bool {
 	if w.backlog|w.flow.Held() != 0 || w.down || w.mute || len(w.urgent) > 0 || w.free() > now || w.flow.Ready(now) {
 		return false
 	}
+	s.settle(now, MostPorts)
 	w.sent(now)
 	w.seen |= 1 << priority
 	n := s.store.Len(f)

@@ -26,6 +26,9 @@ type Switch struct {
 	buffer buffer
 	relay  *bridge.Relay
 	due    due.Times
+	late   late
+	// apart says that nothing but what Receive is about happens at the time.
+	apart bool
 
 	entries []entry // of queues; the first is none
 	free    uint32  // the first that is in no queue
@@ -77,7 +80,7 @@ func build(store *Store, cfg Config, ports []PortConfig) (*Switch, error) {
 	}
 	s := &Switch{cfg: cfg, store: store, due: due.New(len(ports)), entries: make([]entry, 1),
 		storms: make([]Storm, 0, mostStorms), ports: make([]Port, len(ports))}
-	s.buffer.size = cfg.Buffer
+	s.buffer.size, s.late.first = cfg.Buffer, clock.Never
 	for i, c := range ports {
 		if err := c.settle(); err != nil {
 			return nil, fmt.Errorf("port %d: %w", i, err)
@@ -113,7 +116,8 @@ func (s *Switch) Table(now clock.Time) []bridge.Entry {
 }
 
 // Usage returns what is used of the buffer.
-func (s *Switch) Usage() Usage {
+func (s *Switch) Usage(now clock.Time) Usage {
+	s.settle(now, MostPorts)
 	u := Usage{Size: s.buffer.size, Used: s.buffer.used, Peak: s.buffer.peak}
 	for i := range s.ports {
 		for _, g := range s.ports[i].groups {
@@ -252,6 +256,7 @@ func (s *Switch) members(to uint64, h *header, f Ref) (ports uint64) {
 
 // enqueue puts a frame into the queues of ports; false: it has no room in any.
 func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, priority uint8, to uint64) bool {
+	s.settle(now, 0)
 	n := s.store.Len(f)
 	group := p.groupOf(priority)
 	lossless := p.pausing>>group&1 != 0
@@ -280,6 +285,9 @@ func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, priority uin
 	}
 	x := &s.store.frames[f]
 	x.charge, x.class, x.refs = charge{uint32(n), p.number, group}, priority, uint8(refs)
+	if s.apart && refs == 1 && s.ports[bits.TrailingZeros64(to)].straight(now, priority, f, n) {
+		return true
+	}
 	for ; to != 0; to &= to - 1 {
 		o := &s.ports[bits.TrailingZeros64(to)]
 		o.push(priority, f, n, h.capable() && o.queues[priority].coming(s.cfg.Random))

@@ -118,7 +118,7 @@ func (r *rig) idle() {
 	for i := range r.sw.Ports() {
 		r.left(i)
 	}
-	if u := r.sw.Usage(); u.Used != 0 || u.Headroom != 0 || r.store.Frames() != 0 {
+	if u := r.sw.Usage(r.now); u.Used != 0 || u.Headroom != 0 || r.store.Frames() != 0 {
 		r.t.Errorf("%+v is used, and %d frames are there, want none", u, r.store.Frames())
 	}
 }

@@ -25,7 +25,10 @@ func (p *Port) SetGroup(now clock.Time, i int, g Group) error {
 }
 
 // relax lets the other end go on at a priority whose group is far enough below its threshold.
-func (p *Port) relax(now clock.Time, i uint8) { p.leave(now, i, 0) }
+func (p *Port) relax(now clock.Time, i uint8) {
+	p.sw.settle(now, MostPorts)
+	p.leave(now, i, 0)
+}
 
 // SetQueue changes how frames of a priority leave: those that wait too. The error is a *FieldError.
 func (p *Port) SetQueue(now clock.Time, i int, q Queue) error {

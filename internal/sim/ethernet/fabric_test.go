@@ -168,7 +168,7 @@ func TestFabric_Incast(t *testing.T) {
 				if wire := float64(all) * (length + 24) * 8 / float64(to.last-100_000) * 1e9; pfc && wire < 0.99*40e9 {
 					t.Errorf("%.4g b/s have arrived", wire)
 				}
-				if u := f.Switch(0).Usage(); u.Used != 0 || u.Headroom != 0 || f.Store.Frames() != 0 || f.Refused != 0 {
+				if u := f.Switch(0).Usage(n.Now()); u.Used != 0 || u.Headroom != 0 || f.Store.Frames() != 0 || f.Refused != 0 {
 					t.Errorf("%+v is used, %d frames are left, %d were refused", u, f.Store.Frames(), f.Refused)
 				}
 			})
