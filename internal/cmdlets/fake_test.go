@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/driver/vswitch"
 	"github.com/softvpi/softvpi/internal/powershell"
 	"github.com/softvpi/softvpi/internal/qos"
 	"github.com/softvpi/softvpi/internal/registry"
@@ -26,6 +28,7 @@ type fake struct {
 	adapters []api.AdapterStatus
 	words    map[string]map[string]string // settings of priorities by adapter
 	net      *fakeNet
+	switches *vswitch.Switches // real, too
 	did      []string
 	asked    []string
 }
@@ -86,7 +89,69 @@ func newFakeOf(t testing.TB, g catalogue.Generation, names ...string) *fake {
 			SRIOV:    &api.SRIOVStatus{Support: "Unknown", Cause: "SRIOV_EN is 0"},
 			Ethernet: &api.EthernetStatus{Host: fmt.Sprintf("TAP nic%d", i), Up: true}})
 	}
+	f.switches = vswitch.New(vswitch.Config{Functions: quietly{f}, Registry: f.reg, Log: slog.New(slog.DiscardHandler),
+		Place: func(name string) (string, error) { return name, nil }, Taken: func(string) bool { return false },
+		Has: func(name string) bool { return slices.Contains(names, name) }})
 	return f
+}
+
+// quietly is the driver as its virtual switches see it: what they do is recorded as what they are asked for.
+type quietly struct{ f *fake }
+
+func (q quietly) Functions() (list []api.FunctionStatus) {
+	for _, a := range q.f.adapters {
+		list = append(list, a.Functions...)
+	}
+	return list
+}
+
+func (q quietly) unheard(do func()) {
+	did := q.f.did
+	do()
+	q.f.did = did
+}
+
+func (q quietly) CreateFunction(r api.FunctionRequest) (v api.FunctionStatus, err error) {
+	q.unheard(func() { v, err = q.f.CreateFunction(context.Background(), r) })
+	return v, err
+}
+
+func (q quietly) SetFunction(r api.FunctionRequest) (err error) {
+	q.unheard(func() { err = q.f.SetFunction(context.Background(), r) })
+	return err
+}
+
+func (q quietly) RemoveFunction(name string) (err error) {
+	q.unheard(func() { err = q.f.RemoveFunction(context.Background(), name) })
+	return err
+}
+
+func (f *fake) CreateVirtualSwitch(_ context.Context, q api.SwitchRequest) (api.VirtualSwitch, error) {
+	f.record("%s: virtual switch %s%s", q.Adapter, q.Name, map[bool]string{true: " with SR-IOV"}[q.IOV])
+	return f.switches.CreateVirtualSwitch(q)
+}
+
+func (f *fake) RemoveVirtualSwitch(_ context.Context, name string) error {
+	f.record("no virtual switch %s", name)
+	return f.switches.RemoveVirtualSwitch(name)
+}
+
+func (f *fake) AddSwitchAdapter(_ context.Context, q api.SwitchAdapterRequest) (api.SwitchAdapter, error) {
+	f.record("%s: adapter %s (%s)", q.Switch, q.Function, strings.Join(q.Settings, ", "))
+	return f.switches.AddSwitchAdapter(q)
+}
+
+func (f *fake) SetSwitchAdapter(_ context.Context, q api.SwitchAdapterRequest) error {
+	err := f.switches.SetSwitchAdapter(q)
+	if err == nil {
+		f.record("%s: adapter %s: %s", q.Switch, q.Function, strings.Join(q.Settings, " "))
+	}
+	return err
+}
+
+func (f *fake) RemoveSwitchAdapter(_ context.Context, name, function string) error {
+	f.record("%s: no adapter %s", name, function)
+	return f.switches.RemoveSwitchAdapter(name, function)
 }
 
 func (f *fake) record(format string, args ...any) {
@@ -94,7 +159,7 @@ func (f *fake) record(format string, args ...any) {
 }
 
 func (f *fake) Status(context.Context) (*api.Status, error) {
-	st := &api.Status{Adapters: slices.Clone(f.adapters)}
+	st := &api.Status{Adapters: slices.Clone(f.adapters), VirtualSwitches: f.switches.VirtualSwitches()}
 	for i := range st.Adapters {
 		st.Adapters[i].QoS = f.qos(st.Adapters[i].Name)
 	}
@@ -193,6 +258,8 @@ func settle(v *api.FunctionStatus, settings []string) {
 			v.MAC = value
 		case "vlan":
 			_, _ = fmt.Sscan(value, &v.VLAN)
+		case "rdma":
+			v.NoRDMA = value == "off"
 		case "max":
 			_, _ = fmt.Sscan(value, &v.Max)
 		}

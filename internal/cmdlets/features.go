@@ -131,7 +131,7 @@ func (r *run) setFeature(f *feature) error {
 
 // changeKeys sets keys of the adapters, those that they have, and restarts them if that is needed.
 func (r *run) changeKeys(f *feature, changes map[string]string) error {
-	list, err := r.named()
+	list, err := r.featured(f, changes)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (r *run) changeKeys(f *feature, changes map[string]string) error {
 }
 
 func (r *run) getFeature(f *feature) error {
-	list, err := r.named()
+	list, err := r.featured(f, nil)
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,8 @@ var (
 		"a virtual function has its VLAN, rates and spoof protection (softvpi vf set)"}
 )
 
-// hyperV are the commands of Hyper-V. A virtual switch of an adapter is the one in its port (docs/virtualization.md), and an adapter
-// of a virtual machine there is a virtual function, which whoever stands for that machine uses: programs, or a container.
+// hyperV are the commands of Hyper-V. A virtual switch is over an adapter (docs/virtualization.md), and an adapter of a virtual machine
+// there is a function of its port, which whoever stands for that machine uses: programs, or a container.
 func hyperV() []cmdlet {
 	text := func(name, help string, position int) powershell.Param {
 		return powershell.Param{Name: name, Kind: powershell.String, Position: position, Help: help}
@@ -58,39 +58,39 @@ func hyperV() []cmdlet {
 		on("Force", "Without asking."), on("TurnOff", "At once.")}
 	return []cmdlet{
 		one("Get-VMHost", "Show whether the adapters' configurations grant virtual functions, and why not.", false, getVMHost),
-		one("New-VMSwitch", "Name the switch in the port of an adapter. The adapters of its machines are virtual functions of the port.", true,
+		one("New-VMSwitch", "Make a virtual switch over an adapter: network adapters for the host and for machines are functions of its port.", true,
 			(*run).newSwitch, must("Name", "Name of the switch.", 1), texts("NetAdapterName", "The adapter.", 0),
-			flag("AllowManagementOS", "The adapter's own function stays at the switch in any case."), flag("EnableIov", "It has virtual functions in any case."),
+			flag("AllowManagementOS", "The adapter's own function stays at the switch in any case."), flag("EnableIov", "Adapters of machines are virtual functions, with RDMA."),
 			flag("EnablePacketDirect", "Not in yet."), flag("EnableEmbeddedTeaming", "Not in yet."),
 			powershell.Param{Name: "SwitchType", Kind: powershell.String, Allowed: []string{"External", "Internal", "Private"}, Help: "External; the others are made with the driver."}),
-		one("Get-VMSwitch", "List the virtual switches of the driver, and those of adapters that have a name.", false, (*run).getSwitches,
+		one("Get-VMSwitch", "List the virtual switches of the driver, and those over adapters.", false, (*run).getSwitches,
 			texts("Name", "Names, with wildcards.", 1)),
-		one("Remove-VMSwitch", "Remove the adapters of machines at a switch in a port, and its name.", true, (*run).removeSwitch,
+		one("Remove-VMSwitch", "Remove a virtual switch with its network adapters.", true, (*run).removeSwitch,
 			must("Name", "Name of the switch.", 1), on("Force", "Without asking.")),
 		one("Enable-VMSwitchExtension", "Not in yet.", true, fail(noExtension), must("VMSwitchName", "The switch.", 2), must("Name", "The extension.", 1)),
-		one("Get-VMNetworkAdapter", "List the virtual functions, and the ports of the driver's virtual switches.", false, (*run).getPorts,
+		one("Get-VMNetworkAdapter", "List the network adapters of virtual switches, other virtual functions, and the ports of the driver's own switches.", false, (*run).getPorts,
 			texts("VMName", "Of these virtual machines, with wildcards.", 1), texts("Name", "Of these names, with wildcards.", 0),
 			text("SwitchName", "Of one switch.", 0), on("ManagementOS", "Of the host."), on("All", "All.")),
-		one("Add-VMNetworkAdapter", "Create a virtual function for a virtual machine, or for the host.", true, (*run).addPort,
+		one("Add-VMNetworkAdapter", "Add a network adapter to a virtual switch, for a virtual machine or for the host.", true, (*run).addPort,
 			text("VMName", "The virtual machine.", 1), must("SwitchName", "The switch.", 0), text("Name", "Name of the adapter.", 0),
 			text("StaticMacAddress", "Its MAC, 12 hexadecimal digits.", 0), on("ManagementOS", "For the host."), on("Passthru", "Show it.")),
-		one("Remove-VMNetworkAdapter", "Remove virtual functions.", true, (*run).removePort, of...),
+		one("Remove-VMNetworkAdapter", "Remove network adapters of virtual switches, and virtual functions.", true, (*run).removePort, of...),
 		one("Connect-VMNetworkAdapter", "Say that an adapter is at its switch; it cannot move to another one.", true, (*run).connectPort,
 			with(must("SwitchName", "The switch.", 0))...),
-		one("Set-VMNetworkAdapter", "Change virtual functions; what is not in yet is refused by its name.", true, (*run).setPort,
+		one("Set-VMNetworkAdapter", "Change network adapters of virtual switches; what is not in yet is refused by its name.", true, (*run).setPort,
 			with(number("VmqWeight", "Whether it has a queue of its own (VMQ): not in yet.", 100),
-				number("IovWeight", "Whether it is a virtual function, which it is.", 100), number("IovQueuePairsRequested", "Not in yet.", 1<<20),
+				number("IovWeight", "Whether a machine's adapter is a virtual function: with 0 it has no RDMA.", 100), number("IovQueuePairsRequested", "Not in yet.", 1<<20),
 				flag("VmmqEnabled", "Whether it has several queues (VMMQ): not in yet."), number("VmmqQueuePairs", "Not in yet.", 1<<20),
 				number("VirtualSubnetId", "Its virtual subnet (NVGRE): not in yet. 0: none.", 16777214), text("StaticMacAddress", "Its MAC, 12 hexadecimal digits.", 0),
 				number("MaximumBandwidth", "Bits that it sends in a second, at most; 0: no limit.", mostBandwidth),
 				number("MinimumBandwidthAbsolute", "Bits that it sends in a second before others have more.", mostBandwidth),
 				flag("MacAddressSpoofing", "Whether it may send from other MACs, which it may not."))...),
-		one("Set-VMNetworkAdapterVlan", "Set the VLAN of virtual functions.", true, (*run).setPortVLAN,
+		one("Set-VMNetworkAdapterVlan", "Set the VLAN of network adapters of virtual switches.", true, (*run).setPortVLAN,
 			with(on("Untagged", "None."), on("Access", "That of -VlanId."), powershell.Param{Name: "VlanId", Kind: powershell.Number, Min: 1, Max: 4094, Help: "The VLAN."},
 				on("Trunk", "Its programs tag frames themselves."), text("AllowedVlanIdList", "With which VLANs: 1-100,200.", 0),
 				number("NativeVlanId", "VLAN of frames without a tag: 0, none.", 4094))...),
-		one("Get-VMNetworkAdapterRdma", "Show RDMA of virtual functions, which is always on.", false, (*run).getPortRDMA, of...),
-		one("Set-VMNetworkAdapterRdma", "Say that virtual functions have RDMA; it cannot be off.", true, (*run).setPortRDMA,
+		one("Get-VMNetworkAdapterRdma", "Show whether network adapters of virtual switches have RDMA.", false, (*run).getPortRDMA, of...),
+		one("Set-VMNetworkAdapterRdma", "Switch RDMA of network adapters of virtual switches on or off.", true, (*run).setPortRDMA,
 			with(powershell.Param{Name: "RdmaWeight", Kind: powershell.Number, Max: 100, Mandatory: true, Help: "Whether it has RDMA."})...),
 		one("Start-VM", "Not in yet.", true, fail(noMachines), machine...),
 		one("Stop-VM", "Not in yet.", true, fail(noMachines), machine...),

@@ -76,7 +76,7 @@ var (
 	needsPorts  = regexp.MustCompile(`(?i)(Get|Set)-VMNetworkAdapter`)
 )
 
-const switched = `New-VMSwitch switch1 -NetAdapterName "Ethernet 4"`
+const switched = `New-VMSwitch switch1 -NetAdapterName "Ethernet 4" -EnableIov $true`
 
 const ported = `
 Add-VMNetworkAdapter -SwitchName switch1 -VMName vm1 -StaticMacAddress 00155D720100

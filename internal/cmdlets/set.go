@@ -23,6 +23,11 @@ type Driver interface {
 	CreateFunction(context.Context, api.FunctionRequest) (api.FunctionStatus, error)
 	SetFunction(context.Context, api.FunctionRequest) error
 	RemoveFunction(ctx context.Context, name string) error
+	CreateVirtualSwitch(context.Context, api.SwitchRequest) (api.VirtualSwitch, error)
+	RemoveVirtualSwitch(ctx context.Context, name string) error
+	AddSwitchAdapter(context.Context, api.SwitchAdapterRequest) (api.SwitchAdapter, error)
+	SetSwitchAdapter(context.Context, api.SwitchAdapterRequest) error
+	RemoveSwitchAdapter(ctx context.Context, name, function string) error
 	ChangeRegistry(ctx context.Context, changes []registry.Change, unchecked bool) ([]registry.Notice, error)
 	Get(ctx context.Context, path string, query url.Values, out any) error
 }

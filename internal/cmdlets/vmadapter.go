@@ -9,47 +9,37 @@ import (
 	"github.com/softvpi/softvpi/internal/powershell"
 )
 
-// kindPort are the records of whose adapters virtual functions are, by the names of the functions.
-const kindPort = "VMNetworkAdapter"
-
 // hostPort is the name of an adapter of a virtual machine unless it is given another one, as Hyper-V has it.
 const hostPort = "Network Adapter"
 
-// vmPort is an adapter at the switch in a port: a virtual function.
+// vmPort is a network adapter of a virtual switch, or a virtual function that is at none.
 type vmPort struct {
 	api.FunctionStatus
 	machine string // empty: it is the host's
 	name    string
-	at      string // the switch; empty: it has no name
-	made    bool   // by Add-VMNetworkAdapter
+	at      string // the switch; empty: it is at none
+	iov     int
 }
 
-// ports returns the adapters at the switches in ports.
-func (r *run) ports(st *api.Status) (out []vmPort, err error) {
-	switches, err := r.portSwitches(st)
-	if err != nil {
-		return nil, err
-	}
-	records, err := r.records(kindPort)
-	if err != nil {
-		return nil, err
+// ports returns the network adapters of virtual switches, and the virtual functions that are at none.
+func (r *run) ports(st *api.Status) (out []vmPort) {
+	known := map[string]vmPort{}
+	for _, s := range st.VirtualSwitches {
+		for _, a := range s.Adapters {
+			known[a.Function] = vmPort{machine: a.Machine, name: a.Name, at: s.Name, iov: a.IOVWeight}
+		}
 	}
 	for i := range st.Adapters {
-		at := ""
-		for _, s := range switches {
-			if s.adapter.Name == st.Adapters[i].Name {
-				at = s.name
-			}
-		}
 		for _, f := range st.Adapters[i].Functions {
-			p := vmPort{FunctionStatus: f, name: f.Name, at: at}
-			if x, ok := find(records, f.Name); ok {
-				p.made, p.machine, p.name = true, x.fields["VMName"], x.fields["Name"]
+			p, ok := known[f.Name]
+			if !ok {
+				p = vmPort{name: f.Name, iov: 100}
 			}
+			p.FunctionStatus = f
 			out = append(out, p)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // object shows an adapter at a switch.
@@ -61,7 +51,7 @@ func (p *vmPort) object() *powershell.Object {
 	status := map[bool]string{true: "Ok", false: "NotConnected"}[p.Up]
 	return powershell.NewObject("VMNetworkAdapter", "Name", "IsManagementOs", "VMName", "SwitchName", "MacAddress", "Function").With("Name", p.name).
 		With("IsManagementOs", p.machine == "").With("VMName", machine).With("SwitchName", p.at).With("MacAddress", bareMAC(p.MAC)).
-		With("Function", p.FunctionStatus.Name).With("Status", status).With("IovWeight", int64(100)).With("VlanId", int64(p.VLAN)).
+		With("Function", p.FunctionStatus.Name).With("Status", status).With("IovWeight", int64(p.iov)).With("VlanId", int64(p.VLAN)).
 		With("MaximumBandwidth", int64(p.Max*1e6)).With("MinimumBandwidthAbsolute", int64(p.Min*1e6)).With("VirtualSubnetId", int64(0))
 }
 
@@ -73,10 +63,7 @@ func (r *run) getPorts() error {
 	if err != nil {
 		return err
 	}
-	list, err := r.ports(st)
-	if err != nil {
-		return err
-	}
+	list := r.ports(st)
 	wanted := func(name, at, machine string) bool {
 		want := r.Text("SwitchName")
 		names, machines := r.Texts("Name"), r.Texts("VMName")
@@ -128,10 +115,7 @@ func (r *run) chosenPorts() (out []vmPort, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := r.ports(st)
-	if err != nil {
-		return nil, err
-	}
+	list := r.ports(st)
 	names, machines := r.Texts("Name"), r.Texts("VMName")
 	functions, err := r.functionsMeant()
 	if err != nil {
@@ -175,7 +159,7 @@ func (r *run) functionsMeant() ([]string, error) {
 	return []string{powershell.Text(f)}, nil
 }
 
-// addPort creates a virtual function at the port of a switch's adapter.
+// addPort adds a network adapter to a virtual switch.
 func (r *run) addPort() error {
 	machine, name := r.Text("VMName"), r.Text("Name")
 	if (machine == "") != r.Bool("ManagementOS") {
@@ -185,15 +169,22 @@ func (r *run) addPort() error {
 	if err != nil {
 		return err
 	}
-	switches, err := r.portSwitches(st)
-	if err != nil {
-		return err
-	}
-	s := switchNamed(switches, r.Text("SwitchName"))
+	s := switchNamed(st.VirtualSwitches, r.Text("SwitchName"))
 	if s == nil {
-		return r.noSwitch(switches)
+		return r.noSwitch(st.VirtualSwitches)
 	}
-	q := api.FunctionRequest{Adapter: s.adapter.Name, Settings: []string{}}
+	switch {
+	case name == "" && machine != "":
+		name = hostPort
+	case name == "":
+		name = s.Name
+	}
+	q := api.SwitchAdapterRequest{Switch: s.Name, Function: freeFunction(st, machine, name), Settings: []string{"name=" + name}}
+	if machine == "" {
+		q.Settings = append(q.Settings, "rdma=off") // until Enable-NetAdapterRdma (WinOF-2 24.4, Configuring NDK for Virtual NICs)
+	} else {
+		q.Settings = append(q.Settings, "machine="+machine)
+	}
 	if r.Given("StaticMacAddress") {
 		mac, err := colonMAC("StaticMacAddress", r.Text("StaticMacAddress"))
 		if err != nil {
@@ -201,26 +192,16 @@ func (r *run) addPort() error {
 		}
 		q.Settings = append(q.Settings, "mac="+mac)
 	}
-	switch {
-	case name == "" && machine != "":
-		name = hostPort
-	case name == "":
-		name = s.name
-	}
-	q.Name = freeFunction(st, machine, name)
 	if !r.Should("Add-VMNetworkAdapter", strings.TrimSpace(machine+" "+name)) {
 		return nil
 	}
-	f, err := r.driver.CreateFunction(r.Context, q)
+	a, err := r.driver.AddSwitchAdapter(r.Context, q)
 	if err != nil {
 		return err
 	}
-	r.Verbose("it is the virtual function %q: programs have it with SOFTVPI_FUNCTION=%s", f.Name, f.Name)
-	if err := r.keep(kindPort, record{f.Name, map[string]string{"VMName": machine, "Name": name}}); err != nil {
-		return err
-	}
+	r.Verbose("its function is %q: programs have it with SOFTVPI_FUNCTION=%s", a.Function, a.Function)
 	if r.Bool("Passthru") {
-		p := vmPort{f, machine, name, s.name, true}
+		p := vmPort{a.Status, a.Machine, a.Name, s.Name, a.IOVWeight}
 		r.Emit(p.object())
 	}
 	return nil
@@ -284,10 +265,18 @@ func (r *run) removePort() error {
 }
 
 func (r *run) dropPort(p vmPort) error {
-	if err := r.driver.RemoveFunction(r.Context, p.FunctionStatus.Name); err != nil {
-		return err
+	if p.at == "" {
+		return r.driver.RemoveFunction(r.Context, p.FunctionStatus.Name)
 	}
-	return r.forget(kindPort, p.FunctionStatus.Name)
+	return r.driver.RemoveSwitchAdapter(r.Context, p.at, p.FunctionStatus.Name)
+}
+
+// changePort changes an adapter.
+func (r *run) changePort(p vmPort, settings []string) error {
+	if p.at == "" {
+		return r.driver.SetFunction(r.Context, api.FunctionRequest{Name: p.FunctionStatus.Name, Settings: settings})
+	}
+	return r.driver.SetSwitchAdapter(r.Context, api.SwitchAdapterRequest{Switch: p.at, Function: p.FunctionStatus.Name, Settings: settings})
 }
 
 func (r *run) connectPort() error {
@@ -297,7 +286,7 @@ func (r *run) connectPort() error {
 	}
 	for _, p := range list {
 		if !strings.EqualFold(p.at, r.Text("SwitchName")) {
-			return &notYet{"virtual functions that move to another switch", fmt.Sprintf("%q is at %q", p.name, p.at)}
+			return &notYet{"network adapters that move to another switch", fmt.Sprintf("%q is at %q", p.name, p.at)}
 		}
 	}
 	return nil

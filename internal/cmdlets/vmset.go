@@ -34,9 +34,6 @@ func (r *run) setPort() error {
 			missing = append(missing, f.feature)
 		}
 	}
-	if r.Given("IovWeight") && r.Number("IovWeight") == 0 {
-		missing = append(missing, "adapters of virtual machines that are no virtual functions (SR-IOV)")
-	}
 	if len(missing) > 0 {
 		return &notYet{strings.Join(missing, ", "), "nothing is changed"}
 	}
@@ -47,14 +44,14 @@ func (r *run) setPort() error {
 	if err != nil {
 		return err
 	}
-	if len(settings) == 0 && !some && !r.Given("IovWeight") {
+	if len(settings) == 0 && !some {
 		return &powershell.ParameterError{Parameter: "what to set is missing",
 			Allowed: "-StaticMacAddress, -MaximumBandwidth, -MinimumBandwidthAbsolute, -IovWeight"}
 	}
 	return r.changePorts(settings)
 }
 
-// portSettings returns the settings of virtual functions that the parameters of Set-VMNetworkAdapter stand for.
+// portSettings returns the settings of network adapters that the parameters of Set-VMNetworkAdapter stand for.
 func (r *run) portSettings() (out []string, err error) {
 	if r.Given("StaticMacAddress") {
 		mac, err := colonMAC("StaticMacAddress", r.Text("StaticMacAddress"))
@@ -62,6 +59,9 @@ func (r *run) portSettings() (out []string, err error) {
 			return nil, err
 		}
 		out = append(out, "mac="+mac)
+	}
+	if r.Given("IovWeight") {
+		out = append(out, fmt.Sprintf("iov=%d", r.Number("IovWeight")))
 	}
 	for _, x := range []struct{ param, setting string }{{"MaximumBandwidth", "max"}, {"MinimumBandwidthAbsolute", "min"}} {
 		if r.Given(x.param) {
@@ -82,7 +82,7 @@ func (r *run) changePorts(settings []string) error {
 		if len(settings) == 0 || !r.Should(r.Cmdlet.Name, strings.TrimSpace(p.machine+" "+p.name)) {
 			continue
 		}
-		if err := r.driver.SetFunction(r.Context, api.FunctionRequest{Name: p.FunctionStatus.Name, Settings: settings}); err != nil {
+		if err := r.changePort(p, settings); err != nil {
 			return err
 		}
 	}
@@ -127,15 +127,18 @@ func (r *run) getPortRDMA() error {
 		if p.machine != "" {
 			machine = p.machine
 		}
-		r.Emit(powershell.NewObject("VMNetworkAdapterRdma").With("VMName", machine).With("Name", p.name).With("RdmaWeight", int64(100)))
+		r.Emit(powershell.NewObject("VMNetworkAdapterRdma").With("VMName", machine).With("Name", p.name).With("RdmaWeight", rdmaWeight(&p)))
 	}
 	return nil
 }
 
-func (r *run) setPortRDMA() error {
-	if r.Number("RdmaWeight") == 0 {
-		return &notYet{"virtual functions without RDMA (RdmaWeight)", "nothing is changed"}
+func rdmaWeight(p *vmPort) int64 {
+	if p.NoRDMA {
+		return 0
 	}
-	_, err := r.chosenPorts()
-	return err
+	return 100
+}
+
+func (r *run) setPortRDMA() error {
+	return r.changePorts([]string{map[bool]string{true: "rdma=on", false: "rdma=off"}[r.Number("RdmaWeight") > 0]})
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/softvpi/softvpi/internal/powershell"
 )
 
-// kindSwitch are the records of the names that the switches in adapters' ports have.
-const kindSwitch = "VMSwitch"
-
 func getVMHost(r *run) error {
 	list, err := r.adapters(nil)
 	if err != nil {
@@ -37,34 +34,15 @@ func getVMHost(r *run) error {
 	return nil
 }
 
-// portSwitch is the switch in the port of an adapter, by the name that New-VMSwitch has given it.
-type portSwitch struct {
-	name    string
-	adapter *api.AdapterStatus
-}
-
-// portSwitches returns the switches in the ports of the driver's adapters that have names.
-func (r *run) portSwitches(st *api.Status) (out []portSwitch, err error) {
-	list, err := r.records(kindSwitch)
-	for _, x := range list {
-		for i := range st.Adapters {
-			if st.Adapters[i].Name == x.fields["NetAdapterName"] {
-				out = append(out, portSwitch{x.id, &st.Adapters[i]})
-			}
-		}
-	}
-	return out, err
-}
-
-func switchNamed(list []portSwitch, name string) *portSwitch {
-	i := slices.IndexFunc(list, func(s portSwitch) bool { return strings.EqualFold(s.name, name) })
+func switchNamed(list []api.VirtualSwitch, name string) *api.VirtualSwitch {
+	i := slices.IndexFunc(list, func(s api.VirtualSwitch) bool { return strings.EqualFold(s.Name, name) })
 	if i < 0 {
 		return nil
 	}
 	return &list[i]
 }
 
-// newSwitch gives the switch in an adapter's port a name.
+// newSwitch makes a virtual switch over an adapter.
 func (r *run) newSwitch() error {
 	a, err := r.switchAdapter()
 	if err != nil {
@@ -74,18 +52,14 @@ func (r *run) newSwitch() error {
 	if err != nil {
 		return err
 	}
-	list, err := r.portSwitches(st)
-	if err != nil {
-		return err
-	}
 	name := r.Text("Name")
 	own := func(s api.SwitchStatus) bool { return strings.EqualFold(s.Name, name) }
-	if switchNamed(list, name) != nil || slices.ContainsFunc(st.Switches, own) {
+	if switchNamed(st.VirtualSwitches, name) != nil || slices.ContainsFunc(st.Switches, own) {
 		return fmt.Errorf("there is a switch %q", name)
 	}
-	for _, s := range list {
-		if s.adapter.Name == a.Name {
-			return fmt.Errorf("the switch in the port of %q has a name, %q; Remove-VMSwitch takes it away", a.Name, s.name)
+	for _, s := range st.VirtualSwitches {
+		if s.Adapter == a.Name {
+			return fmt.Errorf("there is a switch over %q, %q; Remove-VMSwitch takes it away", a.Name, s.Name)
 		}
 	}
 	if !r.Should("New-VMSwitch", name) {
@@ -94,14 +68,11 @@ func (r *run) newSwitch() error {
 	if r.Given("AllowManagementOS") && !r.Bool("AllowManagementOS") {
 		r.Warn("the adapter's own function stays at the switch: adapter %q is used as before", a.Name)
 	}
-	if !r.Bool("EnableIov") {
-		r.Warn("what is added to switch %q are virtual functions (SR-IOV): there are no others here", name)
+	s, err := r.driver.CreateVirtualSwitch(r.Context, api.SwitchRequest{Name: name, Adapter: a.Name, IOV: r.Bool("EnableIov")})
+	if err == nil {
+		r.Emit(switchObject(s.Name, "External", s.Adapter, 1, s.IOV))
 	}
-	if err := r.keep(kindSwitch, record{name, map[string]string{"NetAdapterName": a.Name}}); err != nil {
-		return err
-	}
-	r.Emit(switchObject(name, "External", a.Name, len(a.Functions)))
-	return nil
+	return err
 }
 
 // switchAdapter returns the adapter of New-VMSwitch, or says what is not in yet.
@@ -136,10 +107,10 @@ func (r *run) switchAdapter() (*api.AdapterStatus, error) {
 	return a, nil
 }
 
-func switchObject(name, kind, adapter string, ports int) *powershell.Object {
+func switchObject(name, kind, adapter string, ports int, iov bool) *powershell.Object {
 	return powershell.NewObject("VMSwitch", "Name", "SwitchType", "NetAdapterInterfaceDescription", "Ports").With("Name", name).
 		With("SwitchType", kind).With("NetAdapterInterfaceDescription", adapter).With("Ports", int64(ports)).
-		With("IovEnabled", kind == "External").With("PacketDirectEnabled", false).With("EmbeddedTeamingEnabled", false)
+		With("IovEnabled", iov).With("PacketDirectEnabled", false).With("EmbeddedTeamingEnabled", false)
 }
 
 func (r *run) getSwitches() error {
@@ -147,23 +118,19 @@ func (r *run) getSwitches() error {
 	if err != nil {
 		return err
 	}
-	named, err := r.portSwitches(st)
-	if err != nil {
-		return err
-	}
 	names := r.Texts("Name")
 	found := map[string]bool{}
-	show := func(name, kind, adapter string, ports int) {
+	show := func(name, kind, adapter string, ports int, iov bool) {
 		if len(names) == 0 || like(name, names) {
 			found[strings.ToLower(name)] = true
-			r.Emit(switchObject(name, kind, adapter, ports))
+			r.Emit(switchObject(name, kind, adapter, ports, iov))
 		}
 	}
 	for _, s := range st.Switches {
-		show(s.Name, "Private", "", len(s.Ports))
+		show(s.Name, "Private", "", len(s.Ports), false)
 	}
-	for _, s := range named {
-		show(s.name, "External", s.adapter.Name, 1+len(s.adapter.Functions))
+	for _, s := range st.VirtualSwitches {
+		show(s.Name, "External", s.Adapter, 1+len(s.Adapters), s.IOV)
 	}
 	for _, n := range names {
 		if !strings.ContainsAny(n, "*?") && !found[strings.ToLower(n)] {
@@ -178,53 +145,38 @@ func like(name string, of []string) bool {
 	return slices.ContainsFunc(of, func(n string) bool { return powershell.Like(name, n) })
 }
 
-// removeSwitch removes the virtual functions that were made for a switch, and its name.
+// removeSwitch removes a virtual switch with its adapters.
 func (r *run) removeSwitch() error {
 	st, err := r.driver.Status(r.Context)
 	if err != nil {
 		return err
 	}
-	list, err := r.portSwitches(st)
-	if err != nil {
-		return err
-	}
 	name := r.Text("Name")
-	s := switchNamed(list, name)
+	s := switchNamed(st.VirtualSwitches, name)
 	if s == nil {
 		if slices.ContainsFunc(st.Switches, func(s api.SwitchStatus) bool { return strings.EqualFold(s.Name, name) }) {
 			return fmt.Errorf("%w: switch %q is one of the driver's own, and ends with it", api.ErrUnsupported, name)
 		}
-		return r.noSwitch(list)
+		return r.noSwitch(st.VirtualSwitches)
 	}
-	if !r.Should("Remove-VMSwitch", s.name) {
+	if !r.Should("Remove-VMSwitch", s.Name) {
 		return nil
 	}
-	ports, err := r.ports(st)
-	if err != nil {
-		return err
-	}
-	for _, p := range ports {
-		if p.made && p.at == s.name {
-			if err := r.dropPort(p); err != nil {
-				return err
-			}
-		}
-	}
-	return r.forget(kindSwitch, s.name)
+	return r.driver.RemoveVirtualSwitch(r.Context, s.Name)
 }
 
 // noSwitch says which switches there are in place of that of a parameter.
-func (r *run) noSwitch(list []portSwitch) error {
+func (r *run) noSwitch(list []api.VirtualSwitch) error {
 	param := "SwitchName"
 	if !r.Given(param) {
 		param = "Name"
 	}
 	if len(list) == 0 {
-		return fmt.Errorf("there is no switch %q; New-VMSwitch gives that of an adapter a name", r.Text(param))
+		return fmt.Errorf("there is no switch %q; New-VMSwitch makes one", r.Text(param))
 	}
 	var names []string
 	for _, s := range list {
-		names = append(names, s.name)
+		names = append(names, s.Name)
 	}
-	return fmt.Errorf("there is no switch %q in an adapter's port; allowed: %s", r.Text(param), strings.Join(names, ", "))
+	return fmt.Errorf("there is no switch %q over an adapter; allowed: %s", r.Text(param), strings.Join(names, ", "))
 }
