@@ -20,34 +20,39 @@ type SRIOVStatus struct {
 
 // FunctionStatus is a virtual function.
 type FunctionStatus struct {
-	Name     string            `json:"name"`
-	Adapter  string            `json:"adapter"` // at whose port it is
-	ByKeys   bool              `json:"by_keys"` // the device's configuration has it, and not a command
-	MAC      string            `json:"mac"`
-	Number   int               `json:"number"`          // at the port, from 0 on
-	VLAN     uint16            `json:"vlan"`            // 0: none
-	VLANs    string            `json:"vlans,omitempty"` // whose tags it may use itself
-	Address  string            `json:"address"`
-	Link     string            `json:"link"`              // auto, up, down: what was decided
-	Up       bool              `json:"up"`                // what it is
-	Max      float64           `json:"max"`               // Mbit/s, 0: no limit
-	Min      float64           `json:"min"`               // Mbit/s that it has before others have more, 0: none
-	NoRDMA   bool              `json:"no_rdma,omitempty"` // its programs have none
-	Trust    bool              `json:"trust"`
-	Group    string            `json:"group,omitempty"` // whose members' programs may attach, beside the driver's user; a name or number
-	TAP      string            `json:"tap,omitempty"`   // its network interface
-	NetNS    string            `json:"netns,omitempty"` // in which that is opened
-	Socket   string            `json:"socket,omitempty"`
-	Programs int               `json:"programs"`
-	QPs      int               `json:"qps"`
-	Counters map[string]uint64 `json:"counters"`
+	Name    string  `json:"name"`
+	Adapter string  `json:"adapter"` // at whose port it is
+	ByKeys  bool    `json:"by_keys"` // the device's configuration has it, and not a command
+	MAC     string  `json:"mac"`
+	Number  int     `json:"number"`          // at the port, from 0 on
+	VLAN    uint16  `json:"vlan"`            // 0: none
+	VLANs   string  `json:"vlans,omitempty"` // whose tags it may use itself
+	Address string  `json:"address"`
+	Link    string  `json:"link"`              // auto, up, down: what was decided
+	Up      bool    `json:"up"`                // what it is
+	Max     float64 `json:"max"`               // Mbit/s, 0: no limit
+	Min     float64 `json:"min"`               // Mbit/s that it has before others have more, 0: none
+	NoRDMA  bool    `json:"no_rdma,omitempty"` // its programs have none
+	Trust   bool    `json:"trust"`
+	Group   string  `json:"group,omitempty"` // whose members' programs may attach, beside the driver's user; a name or number
+	TAP     string  `json:"tap,omitempty"`   // its network interface
+	NetNS   string  `json:"netns,omitempty"` // in which that is opened
+	// Rings are the queues that the network interface has, and QueuesRequested is how many were asked for; 0: as many as the keys say.
+	Rings           []RingStatus      `json:"rings,omitempty"`
+	QueuesRequested int               `json:"queues_requested,omitempty"`
+	Socket          string            `json:"socket,omitempty"`
+	Programs        int               `json:"programs"`
+	QPs             int               `json:"qps"`
+	Counters        map[string]uint64 `json:"counters"`
 }
 
 // FunctionRequest creates or changes a virtual function.
 type FunctionRequest struct {
 	Adapter  string   `json:"adapter,omitempty" doc:"Of a new one: the adapter at whose port it is to be."`
 	Name     string   `json:"name,omitempty" doc:"Of a new one: letters, digits, and - _ . between them; at most 31."`
-	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 link=auto|up|down max=Mbit/s min=Mbit/s rdma=on|off trust=on|off group=NAME tap=NAME|none netns=NAME|PATH|none."`
+	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 link=auto|up|down max=Mbit/s min=Mbit/s queues=0..64 rdma=on|off trust=on|off group=NAME tap=NAME|none netns=NAME|PATH|none."`
+	// Anew makes it another function for its programs, whatever changes: not for requests from outside.
+	Anew bool `json:"-"`
 }
 
 // FunctionSource is implemented by a driver with virtual functions, and is then served.
@@ -133,7 +138,9 @@ func (f *FunctionStatus) WriteText(w io.Writer) {
 	}{{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {true, state}, {f.Max != 0, fmt.Sprintf("at most %g Mb/s", f.Max)},
 		{f.Min != 0, fmt.Sprintf("at least %g Mb/s", f.Min)}, {f.NoRDMA, "no RDMA"}, {f.Trust, "trusted"},
 		{f.Group != "", "group " + clean(f.Group)},
-		{f.TAP != "", "tap " + clean(f.TAP)}, {true, fmt.Sprintf("programs %d, queue pairs %d", f.Programs, f.QPs)},
+		{f.TAP != "", "tap " + clean(f.TAP)},
+		{f.QueuesRequested > 0 && len(f.Rings) > 0, fmt.Sprintf("queues %d of %d", len(f.Rings), f.QueuesRequested)},
+		{true, fmt.Sprintf("programs %d, queue pairs %d", f.Programs, f.QPs)},
 		{f.Counters["spoofed_mac"]+f.Counters["spoofed_gid"] > 0, fmt.Sprintf("spoofed %d", f.Counters["spoofed_mac"]+f.Counters["spoofed_gid"])}} {
 		if x.say {
 			fmt.Fprintf(w, "  %s", x.text)

@@ -26,6 +26,7 @@ type SwitchAdapter struct {
 	Configured bool   `json:"configured" doc:"The driver's configuration has it."`
 	IOVWeight  int    `json:"iov_weight" doc:"Not 0: it is a virtual function with RDMA; 0: a machine's adapter has its network interface alone."`
 	RDMA       bool   `json:"rdma" doc:"Whether its programs have RDMA."`
+	VMMQ       bool   `json:"vmmq" doc:"Of one that is no virtual function: whether its network interface has several receive queues."`
 	// Status is that of its function.
 	Status FunctionStatus `json:"status"`
 }
@@ -41,7 +42,7 @@ type SwitchRequest struct {
 type SwitchAdapterRequest struct {
 	Switch   string   `json:"-"`
 	Function string   `json:"function,omitempty" doc:"Of a new one: letters, digits, and - _ . between them; at most 31."`
-	Settings []string `json:"settings" doc:"Words: name=TEXT machine=NAME|none iov=0..100 rdma=on|off, and those of virtual functions."`
+	Settings []string `json:"settings" doc:"Words: name=TEXT machine=NAME|none iov=0..100 vmmq=on|off queues=0..64 rdma=on|off, and those of virtual functions."`
 }
 
 // VirtualSwitchSource is implemented by a driver with virtual switches, and is then served.
@@ -170,7 +171,8 @@ func (a *SwitchAdapter) WriteText(w io.Writer) {
 		text string
 	}{{a.Machine != "", "machine " + clean(a.Machine)}, {a.Machine == "", "host"}, {a.Name != a.Function, `"` + clean(a.Name) + `"`},
 		{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {true, map[bool]string{true: "up", false: "down"}[f.Up]},
-		{f.TAP != "", "tap " + clean(f.TAP)}, {true, map[bool]string{true: "RDMA", false: "no RDMA"}[a.RDMA]},
+		{f.TAP != "", "tap " + clean(f.TAP)},
+		{len(f.Rings) > 0, fmt.Sprint("queues ", len(f.Rings))}, {true, map[bool]string{true: "RDMA", false: "no RDMA"}[a.RDMA]},
 		{a.RDMA, fmt.Sprintf("programs %d", f.Programs)}} {
 		if x.say {
 			fmt.Fprintf(w, "  %s", x.text)

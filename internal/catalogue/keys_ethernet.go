@@ -154,8 +154,8 @@ var vmqKeys = []Key{
 	},
 	{
 		Name: "*RssOnHostVPorts", Base: AdapterClass, Group: groupVMQ, Generations: Both, Scope: physicalEthernet, Type: NumericString,
-		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Virtual Switch RSS",
-		Description: "VMMQ: spreads the packets of each virtual port of the host over several queues.",
+		Status: Built, Defaults: always(1), Choices: disableEnable, UI: true, Title: "Virtual Switch RSS",
+		Description: "VMMQ: spreads the packets of each virtual port of the host, an adapter of a virtual switch, over several queues.",
 		Sources: from(winof, "4.5.4.2 Enabling/Disabling VMMQ", winof, "4.6.4 Off-load Registry Keys", virtualization,
 			"Enabling/Disabling VMMQ"),
 	},

@@ -57,7 +57,7 @@ func driverFor(t testing.TB, manual, script string) *fake {
 			names = append(names, n)
 		}
 	}
-	if len(names) == 0 || strings.Contains(script, "Ethernet 4") {
+	if len(names) == 0 || strings.Contains(script, "Ethernet 4") || needsPorts.MatchString(script) {
 		names = append(names, "Ethernet 4")
 	}
 	f := newFakeOf(t, g, names...)

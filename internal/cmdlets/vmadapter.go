@@ -19,6 +19,7 @@ type vmPort struct {
 	name    string
 	at      string // the switch; empty: it is at none
 	iov     int
+	vmmq    bool
 }
 
 // ports returns the network adapters of virtual switches, and the virtual functions that are at none.
@@ -26,7 +27,7 @@ func (r *run) ports(st *api.Status) (out []vmPort) {
 	known := map[string]vmPort{}
 	for _, s := range st.VirtualSwitches {
 		for _, a := range s.Adapters {
-			known[a.Function] = vmPort{machine: a.Machine, name: a.Name, at: s.Name, iov: a.IOVWeight}
+			known[a.Function] = vmPort{machine: a.Machine, name: a.Name, at: s.Name, iov: a.IOVWeight, vmmq: a.VMMQ}
 		}
 	}
 	for i := range st.Adapters {
@@ -52,7 +53,8 @@ func (p *vmPort) object() *powershell.Object {
 	return powershell.NewObject("VMNetworkAdapter", "Name", "IsManagementOs", "VMName", "SwitchName", "MacAddress", "Function").With("Name", p.name).
 		With("IsManagementOs", p.machine == "").With("VMName", machine).With("SwitchName", p.at).With("MacAddress", bareMAC(p.MAC)).
 		With("Function", p.FunctionStatus.Name).With("Status", status).With("IovWeight", int64(p.iov)).With("VlanId", int64(p.VLAN)).
-		With("MaximumBandwidth", int64(p.Max*1e6)).With("MinimumBandwidthAbsolute", int64(p.Min*1e6)).With("VirtualSubnetId", int64(0))
+		With("MaximumBandwidth", int64(p.Max*1e6)).With("MinimumBandwidthAbsolute", int64(p.Min*1e6)).With("VirtualSubnetId", int64(0)).
+		With("VmmqEnabled", p.vmmq).With("QueuePairsRequested", int64(p.QueuesRequested)).With("QueuePairs", int64(len(p.Rings)))
 }
 
 // bareMAC is a MAC as Hyper-V writes it: 12 digits.
@@ -201,7 +203,7 @@ func (r *run) addPort() error {
 	}
 	r.Verbose("its function is %q: programs have it with SOFTVPI_FUNCTION=%s", a.Function, a.Function)
 	if r.Bool("Passthru") {
-		p := vmPort{a.Status, a.Machine, a.Name, s.Name, a.IOVWeight}
+		p := vmPort{a.Status, a.Machine, a.Name, s.Name, a.IOVWeight, a.VMMQ}
 		r.Emit(p.object())
 	}
 	return nil

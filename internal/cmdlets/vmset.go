@@ -17,9 +17,7 @@ var portFeatures = []struct {
 	param, feature string
 	off            bool
 }{
-	{"VmqWeight", "virtual machine queues (VMQ)", true}, {"VmmqEnabled", "several queues of a vPort (VMMQ)", true},
-	{"VmmqQueuePairs", "several queues of a vPort (VMMQ)", false},
-	{"IovQueuePairsRequested", "the number of queues of virtual functions", false},
+	{"VmqWeight", "virtual machine queues (VMQ)", true},
 	{"VirtualSubnetId", "network virtualization (NVGRE)", true}, {"MacAddressSpoofing", "", true},
 }
 
@@ -46,7 +44,7 @@ func (r *run) setPort() error {
 	}
 	if len(settings) == 0 && !some {
 		return &powershell.ParameterError{Parameter: "what to set is missing",
-			Allowed: "-StaticMacAddress, -MaximumBandwidth, -MinimumBandwidthAbsolute, -IovWeight"}
+			Allowed: "-StaticMacAddress, -MaximumBandwidth, -MinimumBandwidthAbsolute, -IovWeight, -IovQueuePairsRequested, -VmmqEnabled, -VmmqQueuePairs"}
 	}
 	return r.changePorts(settings)
 }
@@ -62,6 +60,18 @@ func (r *run) portSettings() (out []string, err error) {
 	}
 	if r.Given("IovWeight") {
 		out = append(out, fmt.Sprintf("iov=%d", r.Number("IovWeight")))
+	}
+	if r.Given("VmmqEnabled") {
+		out = append(out, map[bool]string{true: "vmmq=on", false: "vmmq=off"}[r.Bool("VmmqEnabled")])
+	}
+	if r.Given("VmmqQueuePairs") && r.Given("IovQueuePairsRequested") {
+		return nil, &powershell.ParameterError{Parameter: "-IovQueuePairsRequested", Value: fmt.Sprint(r.Number("IovQueuePairsRequested")),
+			Allowed: "without -VmmqQueuePairs: both are the queues that the adapter asks for"}
+	}
+	for _, param := range []string{"VmmqQueuePairs", "IovQueuePairsRequested"} {
+		if r.Given(param) {
+			out = append(out, fmt.Sprintf("queues=%d", r.Number(param)))
+		}
 	}
 	for _, x := range []struct{ param, setting string }{{"MaximumBandwidth", "max"}, {"MinimumBandwidthAbsolute", "min"}} {
 		if r.Given(x.param) {

@@ -44,10 +44,12 @@ type virtualFunction struct {
 
 // decision is what is decided about a virtual function.
 type decision struct {
-	cfg   device.FunctionConfig
-	tap   tapPlace
-	group string            // whose members' programs may attach, beside the driver's user; empty: nobody's
-	given map[string]string // the settings, as they were given by name; a change makes another one
+	cfg device.FunctionConfig
+	tap tapPlace
+	// queues is how many receive queues its network interface is to have; 0: as many as the adapter's keys say.
+	queues int
+	group  string            // whose members' programs may attach, beside the driver's user; empty: nobody's
+	given  map[string]string // the settings, as they were given by name; a change makes another one
 }
 
 // give notes a setting.

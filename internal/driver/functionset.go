@@ -19,6 +19,9 @@ import (
 
 var _ api.FunctionSource = (*Driver)(nil)
 
+// mostFunctionQueues is how many receive queues a virtual function's network interface can ask for.
+const mostFunctionQueues = 64
+
 // linkPolicies are the words for what an administrator decides about a link.
 var linkPolicies = []string{"auto", "up", "down"}
 
@@ -151,24 +154,25 @@ func (d *Driver) SetFunction(q api.FunctionRequest) error {
 		return err
 	}
 	if len(q.Settings) == 0 {
-		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, rdma=, trust=, group=, tap=, netns=")
+		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, queues=, rdma=, trust=, group=, tap=, netns=")
 	}
 	next := f.decision
 	if err := next.set(q.Settings); err != nil {
 		return err
 	}
 	before := f.decision
-	if err := d.decide(f, next); err != nil {
+	if err := d.decide(f, next, q.Anew); err != nil {
 		return err
 	}
 	if err := d.keepFunction(f); err != nil {
-		return errors.Join(err, d.decide(f, before))
+		return errors.Join(err, d.decide(f, before, q.Anew))
 	}
 	return nil
 }
 
-// decide changes what is decided about a virtual function, all or nothing.
-func (d *Driver) decide(f *virtualFunction, next decision) error {
+// decide changes what is decided about a virtual function, all or nothing. It is another one for its programs if it has to be, or is to
+// be made anew.
+func (d *Driver) decide(f *virtualFunction, next decision, anew bool) error {
 	if next.group != f.group && f.close != nil {
 		if err := admit(paths.Function(d.cfg.Socket, f.cfg.Name), next.group); err != nil {
 			return err
@@ -180,11 +184,11 @@ func (d *Driver) decide(f *virtualFunction, next decision) error {
 		d.releaseTAP(before.tap.name)
 		d.releaseTAP(next.tap.name)
 	}()
-	switch a, b := before.cfg, next.cfg; {
+	switch {
 	case !f.live && !d.enabled(f.cfg.Owner):
 		return nil
-	case f.live && a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN && a.Virtual.NoRDMA == b.Virtual.NoRDMA && before.tap == next.tap:
-		err := d.host.SetFunction(f.index, b.Virtual)
+	case f.live && !anew && before.same(&next):
+		err := d.host.SetFunction(f.index, next.cfg.Virtual)
 		if err != nil {
 			d.functions.decide(f, before)
 		}
@@ -200,6 +204,13 @@ func (d *Driver) decide(f *virtualFunction, next decision) error {
 		err = errors.Join(wrongFunction(err), d.startFunction(f))
 	}
 	return wrongFunction(err)
+}
+
+// same reports whether a virtual function stays the same one for its programs and its host when another decision is taken.
+func (f *decision) same(next *decision) bool {
+	a, b := &f.cfg, &next.cfg
+	return a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN && a.Virtual.NoRDMA == b.Virtual.NoRDMA && f.tap == next.tap &&
+		f.queues == next.queues
 }
 
 // RemoveFunction removes a virtual function.
@@ -300,6 +311,12 @@ func (f *decision) setOne(name, value string) (err error) {
 		v.Share.Most, err = parseRate(name, value)
 	case "min":
 		v.Share.Least, err = parseRate(name, value)
+	case "queues":
+		n, wrong := strconv.ParseUint(value, 10, 8)
+		if wrong != nil || n > mostFunctionQueues {
+			return api.Wrong(name, strconv.Quote(value), fmt.Sprintf("0 (as the adapter's keys say), 1 to %d", mostFunctionQueues))
+		}
+		f.queues = int(n)
 	case "rdma":
 		on, wrong := parseSwitch(name, value)
 		v.NoRDMA, err = !on, wrong
@@ -314,7 +331,7 @@ func (f *decision) setOne(name, value string) (err error) {
 	case "tap", "netns":
 		return f.tap.set(name, value)
 	default:
-		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, link, max, min, rdma, trust, group, tap, netns")
+		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, link, max, min, queues, rdma, trust, group, tap, netns")
 	}
 	return err
 }

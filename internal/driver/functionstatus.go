@@ -36,9 +36,12 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 	if len(list) == 0 {
 		return nil
 	}
-	now := map[string]device.FunctionStatus{}
+	now, queues := map[string]device.FunctionStatus{}, map[string][]api.RingStatus{}
 	for _, f := range d.host.Functions(i) {
 		now[f.Name] = f
+		if e := d.host.Ethernet(f.Info.Index); e != nil {
+			queues[f.Name] = rings(e)
+		}
 	}
 	d.functions.mu.Lock()
 	defer d.functions.mu.Unlock()
@@ -49,12 +52,13 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 			VLANs:   v.VLANs.String(),
 			Address: f.cfg.Addr.String(), Link: linkPolicies[v.Link], Max: mbits(v.Share.Most), Min: mbits(v.Share.Least),
 			NoRDMA: v.NoRDMA, Trust: v.Trust, Group: f.group, TAP: f.tap.name, NetNS: f.tap.space,
-			Counters: map[string]uint64{},
+			QueuesRequested: f.queues, Counters: map[string]uint64{},
 		}
 		if f.close != nil {
 			s.Socket = paths.Function(d.cfg.Socket, f.cfg.Name)
 		}
 		if o, ok := now[f.cfg.Name]; ok {
+			s.Rings = queues[f.cfg.Name]
 			s.Number, s.Up, s.Programs, s.QPs = o.Number, o.Up, o.Programs, o.Objects.QP
 			s.Counters = functionCounters(&o)
 			s.Counters["fw_cpu_usage_us"], s.Counters["errors2fw"] = d.functionWatch.spent(i, o.Number)

@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/function/ethernet"
 	"github.com/softvpi/softvpi/internal/hostside"
 	"github.com/softvpi/softvpi/internal/tun"
 )
@@ -88,7 +89,21 @@ func (d *Driver) hostFunction(f *virtualFunction) (*device.EthernetConfig, error
 		t = &functionTAP{owner: f.cfg.Owner, host: f.tap, end: end}
 		d.taps[f.tap.name] = t
 	}
-	return &device.EthernetConfig{Host: t.end, Kept: true, Config: d.ethernetConfig(int(f.cfg.Owner))}, nil
+	return &device.EthernetConfig{Host: t.end, Kept: true, Config: d.functionEthernet(f)}, nil
+}
+
+// functionEthernet is how the Ethernet function of a virtual function works: by the keys of its adapter, with as many receive queues as it
+// asks for, of which RSS grants one for each processor that it may use (WinOF-2 24.4, Configuring Virtual Machine Networking:
+// IovQueuePairsRequested). A virtual port has more than one where *RssOnHostVPorts allows (VMMQ).
+func (d *Driver) functionEthernet(f *virtualFunction) ethernet.Config {
+	c := d.ethernetConfig(int(f.cfg.Owner))
+	if f.queues > 0 {
+		c.NumRSSQueues = f.queues
+	}
+	if d.Switches.VirtualPort(f.cfg.Name) && d.running[f.cfg.Owner].value("*RssOnHostVPorts") == 0 {
+		c.NumRSSQueues = 1
+	}
+	return c
 }
 
 func openTAPFor(p tapPlace) (end hostside.End, err error) {

@@ -152,6 +152,7 @@ var actingOf = map[string]string{
 	"VfCpuMonBatchPeriodSec":         "functionwatch_linux_test.go",
 	"VfCpuMonFwCpuUsageMax":          "functionwatch_linux_test.go",
 	"VfCpuMonErrors2FwMax":           "functionwatch_linux_test.go",
+	"*RssOnHostVPorts":               "functionqueues_linux_test.go",
 	"MaxFWPagesUsagePerVF":           "functionwatch_linux_test.go",
 }
 

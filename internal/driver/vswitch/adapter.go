@@ -18,6 +18,9 @@ type adapter struct {
 	decision
 }
 
+// mostQueues is how many receive queues an adapter can ask for.
+const mostQueues = 64
+
 // decision is what is decided about a network adapter, beside the settings of its function.
 type decision struct {
 	name    string // as Windows' commands show it
@@ -26,6 +29,21 @@ type decision struct {
 	// Guest RDMA: "Detach the VF").
 	iov  int
 	rdma bool // RdmaWeight, or Enable-NetAdapterRdma of a host's adapter
+	// noVMMQ leaves a virtual port, which is an adapter that is no virtual function, one receive queue (VmmqEnabled), and queues is how
+	// many are asked for (VmmqQueuePairs, IovQueuePairsRequested), 0: as many as the keys of the switch's adapter say.
+	noVMMQ bool
+	queues int
+}
+
+// virtualPort reports whether the adapter is a virtual port of the physical function.
+func (d *decision) virtualPort() bool { return d.iov == 0 }
+
+// hostQueues are the receive queues that the adapter's function asks for.
+func (d *decision) hostQueues() int {
+	if d.virtualPort() && d.noVMMQ {
+		return 1
+	}
+	return d.queues
 }
 
 // hasRDMA reports whether the adapter's function offers RDMA: the host's by itself (NDK for virtual NICs), a machine's as a virtual
@@ -34,7 +52,8 @@ func (d *decision) hasRDMA() bool { return d.rdma && (d.machine == "" || d.iov >
 
 // words are the settings as they can be given again.
 func (d *decision) words() []string {
-	list := []string{"name=" + d.name, fmt.Sprintf("iov=%d", d.iov), "rdma=" + onOff(d.rdma)}
+	list := []string{"name=" + d.name, fmt.Sprintf("iov=%d", d.iov), "rdma=" + onOff(d.rdma), "vmmq=" + onOff(!d.noVMMQ),
+		fmt.Sprintf("queues=%d", d.queues)}
 	if d.machine != "" {
 		list = append(list, "machine="+d.machine)
 	}
@@ -66,6 +85,12 @@ func (d *decision) set(words []string, at *vswitch) (rest []string, err error) {
 			rest = append(rest, w)
 		}
 	}
+	if next.machine == "" && next.iov > 0 {
+		if given["iov"] {
+			return nil, api.Wrong("iov", strconv.Itoa(next.iov), "0 for an adapter of the host, which is a virtual port")
+		}
+		next.iov = 0
+	}
 	if given["iov"] && next.iov > 0 && !at.IOV {
 		return nil, api.Wrong("iov", strconv.Itoa(next.iov), fmt.Sprintf("0: switch %q was made without SR-IOV", at.Name))
 	}
@@ -92,11 +117,22 @@ func (d *decision) setOne(name, value string) (own bool, err error) {
 		}
 		d.iov = n
 		return true, nil
-	case "rdma":
+	case "queues":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 0 || n > mostQueues {
+			return true, api.Wrong(name, strconv.Quote(value), fmt.Sprintf("0 (as the adapter's keys say), 1 to %d", mostQueues))
+		}
+		d.queues = n
+		return true, nil
+	case "rdma", "vmmq":
 		if value != "on" && value != "off" {
 			return true, api.Wrong(name, strconv.Quote(value), "on, off")
 		}
-		d.rdma = value == "on"
+		if name == "rdma" {
+			d.rdma = value == "on"
+		} else {
+			d.noVMMQ = value == "off"
+		}
 		return true, nil
 	}
 	return false, nil
@@ -109,7 +145,7 @@ func (a *adapter) kept() registry.SwitchAdapter {
 
 func (a *adapter) describe(f api.FunctionStatus) api.SwitchAdapter {
 	return api.SwitchAdapter{Function: f.Name, Name: a.name, Machine: a.machine, Configured: a.configured, IOVWeight: a.iov,
-		RDMA: !f.NoRDMA, Status: f}
+		RDMA: !f.NoRDMA, VMMQ: !a.noVMMQ, Status: f}
 }
 
 // AddSwitchAdapter implements api.VirtualSwitchSource.
@@ -141,14 +177,17 @@ func (s *Switches) add(v *vswitch, q api.SwitchAdapterRequest, configured bool) 
 	}
 	a := &adapter{function: q.Function, configured: configured, decision: decision{name: q.Function, rdma: true}}
 	words := q.Settings
-	if v.IOV && !names(words, "iov") {
-		a.iov = 100
-	}
 	rest, err := a.set(words, v)
 	if err != nil {
 		return nil, f, err
 	}
+	if v.IOV && a.machine != "" && !names(words, "iov") {
+		a.iov = 100
+	}
 	rest = append(rest, "rdma="+onOff(a.hasRDMA()))
+	if n := a.hostQueues(); n > 0 {
+		rest = append(rest, fmt.Sprintf("queues=%d", n))
+	}
 	if err := s.cfg.Registry.Apply(v.KeepAdapter(a.kept())...); err != nil {
 		return nil, f, err
 	}
@@ -171,7 +210,7 @@ func names(words []string, setting string) bool {
 func named(err error) error {
 	var f *api.FieldError
 	if errors.As(err, &f) && f.Field == "setting" && strings.HasPrefix(f.Allowed, "mac,") {
-		return api.Wrong(f.Field, f.Value, "name, machine, iov, "+f.Allowed)
+		return api.Wrong(f.Field, f.Value, "name, machine, iov, vmmq, "+f.Allowed)
 	}
 	return err
 }
@@ -208,7 +247,7 @@ func (s *Switches) SetSwitchAdapter(q api.SwitchAdapterRequest) error {
 		return err
 	}
 	if len(q.Settings) == 0 {
-		return api.Wrong("settings", "empty", "name=, machine=, iov=, rdma=, and those of virtual functions")
+		return api.Wrong("settings", "empty", "name=, machine=, iov=, vmmq=, rdma=, and those of virtual functions")
 	}
 	return s.change(v, a, q.Settings, a.configured)
 }
@@ -224,15 +263,22 @@ func (s *Switches) change(v *vswitch, a *adapter, words []string, configured boo
 	if f := s.functions()[strings.ToLower(a.function)]; f.NoRDMA == next.hasRDMA() {
 		rest = append(rest, "rdma="+onOff(next.hasRDMA()))
 	}
+	if n := next.hostQueues(); n != before.hostQueues() {
+		rest = append(rest, fmt.Sprintf("queues=%d", n))
+	}
+	anew := next.virtualPort() != before.virtualPort()
 	s.decide(a, next, configured)
 	if err := s.cfg.Registry.Apply(v.KeepAdapter(a.kept())...); err != nil {
 		s.decide(a, before, was)
 		return err
 	}
+	if anew && len(rest) == 0 { // the function is told nothing else
+		rest = append(rest, fmt.Sprintf("queues=%d", next.hostQueues()))
+	}
 	if len(rest) == 0 {
 		return nil
 	}
-	err = s.cfg.Functions.SetFunction(api.FunctionRequest{Name: a.function, Settings: rest})
+	err = s.cfg.Functions.SetFunction(api.FunctionRequest{Name: a.function, Settings: rest, Anew: anew})
 	if err == nil {
 		return nil
 	}

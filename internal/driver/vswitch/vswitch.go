@@ -64,6 +64,10 @@ func New(cfg Config) *Switches {
 		v.Adapters = nil
 		for _, k := range kept.Adapters {
 			a := &adapter{function: k.Function, configured: k.Configured, decision: decision{name: k.Function, rdma: true}}
+			if _, err := a.set(k.Settings, v); err == nil {
+				v.adapters = append(v.adapters, a)
+				continue
+			}
 			for _, word := range k.Settings {
 				if _, err := a.set([]string{word}, v); err != nil {
 					cfg.Log.Warn("a setting of a virtual switch's adapter is not allowed", "switch", v.Name, "function", a.function, "cause", err)
@@ -102,11 +106,25 @@ func (s *Switches) describe(v *vswitch, now map[string]api.FunctionStatus) api.V
 	d := api.VirtualSwitch{Name: v.Name, Adapter: v.Adapter, Missing: !s.cfg.Has(v.Adapter), IOV: v.IOV, Configured: v.Configured,
 		Adapters: []api.SwitchAdapter{}}
 	for _, a := range v.adapters {
-		if f, ok := now[strings.ToLower(a.function)]; ok && f.Adapter == v.Adapter {
-			d.Adapters = append(d.Adapters, a.describe(f))
+		if a.there(v, now) {
+			d.Adapters = append(d.Adapters, a.describe(now[strings.ToLower(a.function)]))
 		}
 	}
 	return d
+}
+
+// VirtualPort reports whether a function is an adapter of a switch that is no virtual function.
+func (s *Switches) VirtualPort(function string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.all {
+		for _, a := range v.adapters {
+			if strings.EqualFold(a.function, function) {
+				return a.virtualPort()
+			}
+		}
+	}
+	return false
 }
 
 // CreateVirtualSwitch implements api.VirtualSwitchSource.
@@ -223,7 +241,7 @@ func (s *Switches) remove(v *vswitch) error {
 
 // drop removes an adapter of a switch with its function, if that is there. The caller holds ops.
 func (s *Switches) drop(v *vswitch, a *adapter) error {
-	if s.there(v, a) {
+	if a.there(v, s.functions()) {
 		if err := s.cfg.Functions.RemoveFunction(a.function); err != nil {
 			return err
 		}
@@ -231,9 +249,9 @@ func (s *Switches) drop(v *vswitch, a *adapter) error {
 	return s.forget(v, a)
 }
 
-// there reports whether the function of an adapter is there: somebody may have removed it.
-func (s *Switches) there(v *vswitch, a *adapter) bool {
-	f, ok := s.functions()[strings.ToLower(a.function)]
+// there reports whether the function of an adapter of a switch is among those that there are: somebody may have removed it.
+func (a *adapter) there(v *vswitch, now map[string]api.FunctionStatus) bool {
+	f, ok := now[strings.ToLower(a.function)]
 	return ok && f.Adapter == v.Adapter
 }
 
@@ -252,8 +270,9 @@ func (s *Switches) prune(v *vswitch) (err error) {
 	if !s.cfg.Has(v.Adapter) {
 		return nil
 	}
+	now := s.functions()
 	for _, a := range slices.Clone(v.adapters) {
-		if !s.there(v, a) {
+		if !a.there(v, now) {
 			err = errors.Join(err, s.forget(v, a))
 		}
 	}

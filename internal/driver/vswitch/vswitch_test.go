@@ -36,7 +36,7 @@ func (f *functions) SetFunction(q api.FunctionRequest) error {
 	if f.fail != nil {
 		return f.fail
 	}
-	f.did = append(f.did, fmt.Sprint("set ", q.Name, " ", q.Settings))
+	f.did = append(f.did, fmt.Sprint("set ", q.Name, " ", q.Settings)+map[bool]string{true: " anew"}[q.Anew])
 	for i := range f.list {
 		if f.list[i].Name == q.Name {
 			f.list[i].NoRDMA = slices.Contains(q.Settings, "rdma=off") || f.list[i].NoRDMA && !slices.Contains(q.Settings, "rdma=on")
@@ -130,16 +130,16 @@ func TestAdapters(t *testing.T) {
 	}
 	did = h.does(t, h.set("s", "VM", "iov=0"), h.set("s", "vm", "iov=100", "rdma=off"), h.set("s", "vm", "rdma=on", "min=5"),
 		h.set("s", "host", "rdma=off"), h.set("s", "vm", "name=other"), h.set("s", "plain", "rdma=on"))
-	if did != "set vm [rdma=off]; set vm [min=5 rdma=on]; set host [rdma=off]" {
+	if did != "set vm [rdma=off] anew; set vm [queues=0] anew; set vm [min=5 rdma=on]; set host [rdma=off]" {
 		t.Errorf("did %s", did)
 	}
-	const there = "s/a iov=true: host(host,,100,false) vm(other,red,100,true) plain(plain,blue,0,false); "
+	const there = "s/a iov=true: host(host,,0,false) vm(other,red,100,true) plain(plain,blue,0,false); "
 	if got := h.text(); got != there {
 		t.Errorf("there is %s", got)
 	}
 	h.open()
 	h.open()
-	if got := h.text(); got != "s/a iov=true: host(host,,100,false) plain(plain,blue,0,false) vm(other,red,100,true); " {
+	if got := h.text(); got != "s/a iov=true: host(host,,0,false) plain(plain,blue,0,false) vm(other,red,100,true); " {
 		t.Errorf("after a start there is %s", got)
 	}
 	if did := h.does(t, h.RemoveSwitchAdapter("s", "plain"), h.RemoveVirtualSwitch("S")); did != "remove plain; remove host; remove vm" {
@@ -166,7 +166,10 @@ func TestRefused(t *testing.T) {
 		"virtual switch is":  h.add("t", "blue"),
 		"machine is":         h.add("s", "blue", "machine=\x01"),
 		"iov is \"101\"":     h.add("s", "blue", "iov=101"),
-		"iov is 1;":          h.add("s", "blue", "iov=1"),
+		"iov is 1;":          h.add("s", "blue", "iov=1", "machine=x"),
+		"iov is \"-1\"":      h.add("s", "blue", "iov=-1"),
+		"queues is":          h.add("s", "blue", "queues=65"),
+		"vmmq is":            h.add("s", "blue", "vmmq=1"),
 		"rdma is":            h.set("s", "red", "rdma=yes"),
 		"setting is \"vlan":  h.set("s", "red", "vlan"),
 		"setting is \"iov=0": h.set("s", "red", "iov=0", "iov=0"),
@@ -234,10 +237,10 @@ func TestFollow(t *testing.T) {
 	h.does(t, h.add("s", "added"))
 	h.open()
 	one.IOV, one.Adapters = false, []config.SwitchAdapter{{Function: "Red", Settings: []string{"max=5"}}}
-	if did := h.does(t, h.Follow([]config.VirtualSwitch{one})); did != "remove blue; set red [max=5 rdma=off]" {
+	if did := h.does(t, h.Follow([]config.VirtualSwitch{one})); did != "remove blue; set red [max=5 rdma=off] anew" {
 		t.Errorf("did %s", did)
 	}
-	if got := h.text(); got != "mine/b iov=false:; s/a iov=false: added(added,,100,true) red(red,vm,0,false); " {
+	if got := h.text(); got != "mine/b iov=false:; s/a iov=false: added(added,,0,true) red(red,vm,0,false); " {
 		t.Errorf("there is %s", got)
 	}
 	if err := h.Follow([]config.VirtualSwitch{{Name: "mine", Adapter: "a"}}); err == nil ||
@@ -247,5 +250,27 @@ func TestFollow(t *testing.T) {
 	h.open()
 	if h.does(t, h.Follow(nil)); h.text() != "mine/b iov=false:; " {
 		t.Errorf("there is %s", h.text())
+	}
+}
+
+// TestQueues: a virtual function asks for the queues that it is given, a virtual port for those if VMMQ is on, else for one; one that
+// becomes the other is made anew.
+func TestQueues(t *testing.T) {
+	h := newHouse()
+	did := h.does(t, h.create("s", "a", true), h.add("s", "host", "queues=4"), h.add("s", "vm", "machine=red", "vmmq=off"),
+		h.add("s", "port", "machine=red", "iov=0", "vmmq=off", "queues=8"))
+	if did != "create a host [rdma=on queues=4]; create a vm [rdma=on]; create a port [rdma=off queues=1]" {
+		t.Errorf("did %s", did)
+	}
+	if !h.VirtualPort("HOST") || h.VirtualPort("vm") || !h.VirtualPort("port") || h.VirtualPort("none") {
+		t.Error("virtual ports are other ones")
+	}
+	did = h.does(t, h.set("s", "host", "vmmq=off"), h.set("s", "vm", "queues=2"), h.set("s", "port", "vmmq=on"), h.set("s", "vm", "rdma=off"),
+		h.set("s", "vm", "iov=0"), h.set("s", "vm", "vmmq=on", "iov=100"))
+	if did != "set host [queues=1]; set vm [queues=2]; set port [queues=8]; set vm [rdma=off]; set vm [queues=1] anew; set vm [queues=2] anew" {
+		t.Errorf("did %s", did)
+	}
+	if h.open(); !h.VirtualPort("port") || h.VirtualPort("vm") {
+		t.Error("after a start virtual ports are other ones")
 	}
 }
