@@ -44,6 +44,7 @@ var dumpMeNowKeys = []Key{
 	},
 	{
 		Name: "DmnIovMode", Base: DeviceClass, Path: "Parameters", Group: groupDumpMeNow, Generations: MLX4, Scope: perAdapter, Type: DWORD,
+		Status:   Built,
 		Defaults: always(2),
 		Choices: []Choice{
 			{0, "disabled", ""},
@@ -52,7 +53,7 @@ var dumpMeNowKeys = []Key{
 			{3, "mappings", "everything from queue pairs to rings: a very large dump"},
 			{4, "all", "all objects and their states"},
 		},
-		Description: "What dumps contain about virtual functions.",
+		Description: "What dump-me-now folders contain about virtual functions.",
 		Sources:     from(winof, "4.7.4.1 DMN-IOV Configuration"),
 	},
 }

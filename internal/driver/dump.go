@@ -136,7 +136,8 @@ func (d *Driver) writeIncident(index uint32, source dump.Source, reason string, 
 	if parts.noRegisters {
 		files = slices.DeleteFunc(files, func(f dump.File) bool { return f.Type == registerFile })
 	}
-	files = append(append(files, dump.File{Type: "commands", Text: dump.Commands(d.recentCommands(at))}), parts.more...)
+	files = append(files, dump.File{Type: "commands", Text: dump.Commands(d.recentCommands(at))})
+	files = append(append(files, d.functionFile(r, at)...), parts.more...)
 	i := dump.Incident{
 		Device: at.Device, Type: "GENERAL", Source: source, Reason: reason, Time: time.Now(),
 		Total: int(d.now(r, "DumpMeNowTotalCount")), Preserved: int(d.now(r, "DumpMeNowPreservedCountMin")),

@@ -127,6 +127,7 @@ var actingOf = map[string]string{
 	"DumpMeNowDirectory":             "../tools/mlxtool/debug_test.go",
 	"DumpMeNowTotalCount":            "../tools/mlxtool/debug_test.go",
 	"DumpMeNowPreservedCountMin":     "../tools/mlxtool/debug_test.go",
+	"DmnIovMode":                     "iovdump_linux_test.go",
 	"DumpModeFlags":                  "../tools/mlxtool/debug_test.go",
 	"EnableDumpOnPortDown":           "../tools/mlxtool/debug_test.go",
 	"MstDumpMode":                    "../tools/mlxtool/debug_test.go",

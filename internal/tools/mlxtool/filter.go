@@ -15,13 +15,15 @@ func (r *run) packetFilter() (report, error) {
 		return nil, err
 	}
 	var out report
+	var without []string
 	for _, a := range list {
+		without = append(without, a.Name)
 		if a.Ethernet != nil {
 			out = append(out, filterOf(a.Name, a.Ethernet))
 		}
 	}
 	if len(out) == 0 {
-		out = report{{Label: "Interface", Name: strings.Join(r.args, ""), Fields: []string{"Filter", "Value"},
+		out = report{{Label: "Interface", Name: strings.Join(without, ", "), Fields: []string{"Filter", "Value"},
 			Empty: "no Ethernet function: the configuration names no host"}}
 	}
 	return out, nil

@@ -57,7 +57,7 @@ func TestPacketFilter(t *testing.T) {
 	if text := g.ok("show", "packet-filter"); !strings.Contains(text, "Interface: nic") || strings.Contains(text, "left") {
 		t.Errorf("all interfaces:\n%s", text)
 	}
-	if text := g.ok("show", "packet-filter", "left"); !strings.Contains(text, "no Ethernet function") {
+	if text := g.ok("show", "packet-filter", "left"); !strings.Contains(text, "Interface: left\n  no Ethernet function") {
 		t.Errorf("without a host:\n%s", text)
 	}
 	vxlan := func(name string) map[string]any { return g.tables("show", "vxlan", name)[0].Rows[0] }
