@@ -27,6 +27,7 @@ var CounterSets = []CounterSet{
 	softLLDP,
 	softReceiveQueues,
 	softSendQueues,
+	softFunctions,
 }
 
 // CounterSetNamed returns the set with that printed name, alias or short name, in any letter case.

@@ -70,10 +70,10 @@ var sendStatistics = CounterSet{
 
 var vfMonitoring = CounterSet{
 	Name: "VF Monitoring", Generations: MLX5, Short: "vf_monitoring", Instances: "function",
-	Description: "What virtual functions cost the adapter's firmware. The set has no instances here: softvpi vf list --json, the API (/functions) and mlx5cmd -ResourceDump with segment 0x5000 have the values, in microseconds and errors.",
+	Description: "What virtual functions cost the adapter's firmware, which is the driver here, since they were created. mlx5cmd -ResourceDump with segment 0x5000 has the same values.",
 	Sources:     []Source{{virtualization, "VF Monitoring"}},
-	Counters: notCounted(
-		level("FwCpuUsage", "firmware_cpu_percent", "%", "share of the firmware's time that the function uses"),
-		total("Errors2FW", "firmware_errors", "errors", "errors that the function caused in the firmware"),
+	Counters: counted(
+		total("FwCpuUsage", "firmware_cpu_seconds", "us", "how long the driver has worked on the commands of the function's programs"),
+		total("Errors2FW", "firmware_errors", "errors", "commands of the function's programs that were refused"),
 	),
 }

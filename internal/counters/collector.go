@@ -28,6 +28,8 @@ type Adapter struct {
 	Port   int
 	// Interfaces are its network interfaces: IPoIB's, or that of its Ethernet function.
 	Interfaces []Interface
+	// Functions are the virtual functions at its port.
+	Functions []Function
 }
 
 // Interface is a network interface of an adapter with its words, which are 0 when it is created.
@@ -54,8 +56,6 @@ type Config struct {
 	Driver func() []DriverValue
 	// Identities returns what the adapters are, for metrics; nil: they are not told.
 	Identities func() []Identity
-	// Functions returns the virtual functions, for metrics; nil: there are none.
-	Functions func() []Function
 	// Now is the clock, monotonic; nil: time.Now.
 	Now func() time.Time
 }
@@ -81,6 +81,7 @@ type baseKey struct {
 type base struct {
 	words      device.Counters
 	interfaces []Interface
+	functions  []Function
 	resets     uint64
 	restarts   uint64
 }
@@ -102,7 +103,7 @@ func (c *Collector) rebase(set string, a *Adapter) {
 		c.bases[k] = b
 	}
 	b.words, b.interfaces, b.restarts = a.Counters, slices.Clone(a.Interfaces), a.Restarts
-	b.words.Before = nil
+	b.words.Before, b.functions = nil, a.Functions
 	b.resets++
 }
 
@@ -206,6 +207,7 @@ type instance struct {
 	name   string
 	labels map[string]string
 	of     *Interface // for instances that are interfaces
+	vf     *Function  // for instances that are virtual functions
 	part   int        // of the Ethernet function or the port (port.Untagged: no priority), for instances that are parts of it
 	device []*Adapter // the ports of the adapter's device, itself included
 }
@@ -236,6 +238,11 @@ func (c *Collector) instances(set *catalogue.CounterSet, adapters []Adapter, n i
 			}
 			all = append(all, instance{name: x.Name, labels: map[string]string{"adapter": a.Name, "interface": x.Name}, of: x, device: device})
 		}
+	case "function":
+		for n := range a.Functions {
+			f := &a.Functions[n]
+			all = append(all, instance{name: f.Name, labels: map[string]string{"adapter": a.Name, "function": f.Name}, vf: f, device: device})
+		}
 	case "port":
 		all = append(all, one("", "port", strconv.Itoa(max(a.Port, 1))))
 	case "priority":
@@ -264,7 +271,7 @@ func (c *Collector) instances(set *catalogue.CounterSet, adapters []Adapter, n i
 			all[n].part = n
 		}
 	}
-	return all // adapters do not have vPorts and virtual functions yet
+	return all // adapters do not have vPorts yet
 }
 
 // read returns the selected part of an instance.
@@ -279,6 +286,9 @@ func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel
 	case in.of != nil:
 		x.Epoch += in.of.Made
 		read = readInterface(set.Short, in.of, b)
+	case in.vf != nil:
+		x.Epoch += a.Restarts
+		read = readFunction(in.vf, b)
 	case set.Instances == "priority":
 		x.Epoch += a.Restarts
 		read = readPriority(a, b, in.part)

@@ -32,6 +32,9 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 				if set.Instances == "priority" {
 					has = priorityWords[short] != nil
 				}
+				if set.Instances == "function" {
+					has = slices.Contains(functionWords[set.Short], short)
+				}
 				if set.Instances == "interface" {
 					has = interfaceWords[set.Short][short] != nil || set.Short == "ethernet" && ethernetWords[set.Short][short] != nil
 				}
@@ -49,6 +52,13 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 		for short := range of {
 			if !read[set][short] {
 				t.Errorf("%s.%s is no counter", set, short)
+			}
+		}
+	}
+	for set, of := range functionWords {
+		for _, short := range of {
+			if !read[set][short] {
+				t.Errorf("%s.%s is no counter of virtual functions", set, short)
 			}
 		}
 	}

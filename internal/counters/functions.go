@@ -1,47 +1,35 @@
 package counters
 
-import "github.com/prometheus/client_golang/prometheus"
+import "slices"
 
-// Function is a virtual function with its values, in the order of functionMetrics.
+// Function is a virtual function of an adapter with its words, by the short names of the counters. They begin anew when the function does.
 type Function struct {
-	Adapter, Name string
-	Values        [7]uint64
+	Name   string
+	Values map[string]uint64
 }
 
-// functionMetrics are what is served of every virtual function.
-var functionMetrics = [len(Function{}.Values)]struct {
-	desc *prometheus.Desc
-	typ  prometheus.ValueType
-}{
-	{functionDesc("up", "Whether the link of the virtual function is up."), prometheus.GaugeValue},
-	{functionDesc("sent_bytes_total", "Bytes of frames that the virtual function has sent."), prometheus.CounterValue},
-	{functionDesc("received_bytes_total", "Bytes of frames that the virtual function has received."), prometheus.CounterValue},
-	{functionDesc("sent_frames_total", "Frames that the virtual function has sent."), prometheus.CounterValue},
-	{functionDesc("received_frames_total", "Frames that the virtual function has received."), prometheus.CounterValue},
-	{functionDesc("spoofed_frames_total", "Frames that the virtual function tried to send with another's MAC or GID, and that were dropped."),
-		prometheus.CounterValue},
-	{functionDesc("queue_pairs", "Queue pairs that programs have on the virtual function."), prometheus.GaugeValue},
+// functionWords are the words that virtual functions have, by the short name of the set.
+var functionWords = map[string][]string{
+	"function": {"sent_bytes", "sent_frames", "received_bytes", "received_frames", "inside_sent_bytes", "inside_received_bytes",
+		"local_sent_bytes", "local_received_bytes", "spoofed_frames", "spoofed_mac", "spoofed_ethertype",
+		"spoofed_gid", "wrong_vlan", "redirected_dhcp",
+		"up", "programs", "queue_pairs"},
+	"vf_monitoring": {"firmware_cpu_seconds", "firmware_errors"},
 }
 
-func functionDesc(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("softvpi_function_"+name, help, []string{"adapter", "function"}, nil)
-}
-
-// functionValues serves virtual functions, which come and go.
-type functionValues func() []Function
-
-// Describe implements prometheus.Collector.
-func (f functionValues) Describe(out chan<- *prometheus.Desc) {
-	for _, m := range functionMetrics {
-		out <- m.desc
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (f functionValues) Collect(out chan<- prometheus.Metric) {
-	for _, v := range f() {
-		for i, m := range functionMetrics {
-			out <- prometheus.MustNewConstMetric(m.desc, m.typ, float64(v.Values[i]), v.Adapter, v.Name)
+// readFunction reads a virtual function's totals since it was created, or since its set was reset.
+func readFunction(f *Function, b *base) readTotal {
+	var from Function
+	if b != nil {
+		if n := slices.IndexFunc(b.functions, func(o Function) bool { return o.Name == f.Name }); n >= 0 {
+			from = b.functions[n]
 		}
+	}
+	return func(short string) (now, before uint64) {
+		now = f.Values[short]
+		if before = from.Values[short]; before > now {
+			before = 0 // another function of that name
+		}
+		return now, before
 	}
 }

@@ -22,9 +22,6 @@ func (c *Collector) Metrics() http.Handler {
 	if c.cfg.Identities != nil {
 		r.MustRegister(identities(c.cfg.Identities))
 	}
-	if c.cfg.Functions != nil {
-		r.MustRegister(functionValues(c.cfg.Functions))
-	}
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r, EnableOpenMetrics: true})
 }
 

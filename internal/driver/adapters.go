@@ -20,7 +20,7 @@ func (d *Driver) words() []counters.Adapter {
 		w.Healing = d.healing.counters(w.Adapter)
 		out = append(out, counters.Adapter{
 			Counters: w, Generation: d.running[w.Adapter].Generation, Device: at.Device, Port: at.Port,
-			Interfaces: d.interfaces(int(w.Adapter), w.Ethernet),
+			Interfaces: d.interfaces(int(w.Adapter), w.Ethernet), Functions: d.functionWords(w.Adapter),
 		})
 	}
 	return out

@@ -85,17 +85,21 @@ func functionCounters(f *device.FunctionStatus) map[string]uint64 {
 	return out
 }
 
-// functionValues returns the virtual functions for metrics.
-func (d *Driver) functionValues() (list []counters.Function) {
-	for _, f := range d.Functions() {
-		up := uint64(0)
+// functionWords returns the virtual functions of adapter i with their counters.
+func (d *Driver) functionWords(i uint32) (list []counters.Function) {
+	for _, f := range d.functionStatus(i) {
+		c := f.Counters
+		v := map[string]uint64{"programs": uint64(f.Programs), "queue_pairs": uint64(f.QPs), "firmware_cpu_seconds": c["fw_cpu_usage_us"],
+			"firmware_errors": c["errors2fw"], "spoofed_frames": c["spoofed_mac"] + c["spoofed_ethertype"] + c["spoofed_gid"],
+			"up": 0, "local_sent_bytes": c["Local outbound bytes"], "local_received_bytes": c["Local inbound bytes"]}
 		if f.Up {
-			up = 1
+			v["up"] = 1
 		}
-		list = append(list, counters.Function{Adapter: f.Adapter, Name: f.Name, Values: [...]uint64{up, f.Counters["sent_bytes"],
-			f.Counters["received_bytes"], f.Counters["sent_frames"], f.Counters["received_frames"], f.Counters["spoofed_mac"] +
-				f.Counters["spoofed_ethertype"] + f.Counters["spoofed_gid"],
-			uint64(f.QPs)}})
+		for _, same := range []string{"sent_bytes", "sent_frames", "received_bytes", "received_frames", "inside_sent_bytes",
+			"inside_received_bytes", "spoofed_mac", "spoofed_ethertype", "spoofed_gid", "wrong_vlan", "redirected_dhcp"} {
+			v[same] = c[same]
+		}
+		list = append(list, counters.Function{Name: f.Name, Values: v})
 	}
 	return list
 }

@@ -15,7 +15,7 @@ import (
 
 // manage serves the management interface.
 func (d *Driver) manage() error {
-	d.counters = counters.New(counters.Config{Read: d.words, CPUs: lastProcessor() + 1, Driver: d.driverValues, Functions: d.functionValues,
+	d.counters = counters.New(counters.Config{Read: d.words, CPUs: lastProcessor() + 1, Driver: d.driverValues,
 		Identities: d.identities,
 		Watched:    d.host.WatchRSS})
 	d.api = api.New(api.Config{Driver: d, Version: d.version, Log: d.log, Events: d.events, Counters: d.counters,
