@@ -95,6 +95,8 @@ func (s *Server) routes() {
 	handle("POST adapters/{name}/port", s.setPortProtocol)
 	handle("GET adapters/{name}/qos", s.qos)
 	handle("POST adapters/{name}/qos", s.setQoS)
+	handle("GET functions", s.functions)
+	handle("POST functions", s.changeFunction)
 	handle("GET fabric", s.fabric)
 	handle("POST fabric", s.commandFabric)
 	handle("GET connections", s.connections)

@@ -179,6 +179,7 @@ type tab struct{ Name, Path, Title string }
 // navigation lists the pages.
 var navigation = []tab{
 	{"devices", Prefix, "Devices"},
+	{"functions", functionsURL, "Functions"},
 	{"counters", Prefix + "counters", "Counters"},
 	{"fabric", Prefix + "fabric", "Fabric"},
 	{"connections", Prefix + "connections", "Connections"},
