@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device/links"
 	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/eswitch"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/function/raw"
 	"github.com/softvpi/softvpi/internal/function/rdma"
 	"github.com/softvpi/softvpi/internal/function/rdma/gid"
@@ -79,6 +80,7 @@ type adapter struct {
 	gone    bool          // no interface has it any more
 	mute    bool          // a fault: events of its CQs are not raised
 	removed bool          // a virtual function that is gone
+	ceded   bridge.VLANs  // those that its VLAN interfaces are in
 	guard   raw.Guard     // of what its raw packet queue pairs send, if it is a virtual function
 
 	at          eswitch.Port // at the switch that is embedded in its port; Wire: there is none

@@ -152,6 +152,8 @@ type AdapterConfig struct {
 	// Virtual makes the adapter a virtual function, which only its own programs see; nil: it is none. See AddFunction.
 	Virtual       *Virtual
 	virtualOf     uint32 // whose
+	ofHost        bool   // it is a VLAN interface, see AddVLAN
+	priority      uint8  // of that
 	SourcePorts   int    // sockets to send from at a time; 0: 1024
 	ReceiveBuffer int    // bytes; 0: as large as the system allows
 	// Frames says whether short packets are sent as Ethernet frames beside the UDP socket.

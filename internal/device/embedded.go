@@ -45,7 +45,10 @@ func (p *portLoop) enlist(a *adapter) error {
 		}
 		a.links.All()[0].Wire.Embed(p.embedded.Switch)
 	}
-	err := p.seat(a)
+	err := p.cede(a)
+	if err == nil {
+		err = p.seat(a)
+	}
 	if err != nil {
 		p.discharge(a)
 	}
@@ -60,7 +63,7 @@ func (p *portLoop) seat(a *adapter) error {
 	}
 	at, most := eswitch.VPort, eswitch.MostVPorts
 	switch {
-	case a.virtual():
+	case a.tenants():
 		at, most = eswitch.VF, eswitch.MostVFs
 	case len(p.functions) == 0 || p.functions[0] == a:
 		at, most = func(int) eswitch.Port { return eswitch.PF }, 1
@@ -109,6 +112,9 @@ func (a *adapter) seating() eswitch.Function {
 	f := eswitch.Function{MACs: []eth.MAC{a.mac}, Link: eswitch.LinkUp, AllGroups: true, Promiscuous: a.promiscuous}
 	if !a.virtual() {
 		f.VLAN = eswitch.AnyVLAN()
+		for i, w := range a.ceded {
+			f.VLAN.Trunk[i] &^= w
+		}
 		return f
 	}
 	v := a.cfg.Virtual
@@ -157,10 +163,13 @@ func (a *adapter) settle() {
 	}
 }
 
+// priorityShift is where a tag has its priority (IEEE 802.1Q, 9.6).
+const priorityShift = 13
+
 // tag is what the frames of an adapter's Ethernet function get, which knows nothing of its VLAN.
 func (a *adapter) tag() uint16 {
 	if a.virtual() {
-		return a.cfg.VLAN
+		return uint16(a.cfg.priority)<<priorityShift | a.cfg.VLAN
 	}
 	return 0
 }
@@ -175,6 +184,7 @@ func (p *portLoop) discharge(a *adapter) {
 		p.embedded.Remove(a.at)
 		a.at = eswitch.Wire
 	}
+	p.reclaim(a)
 	if !slices.ContainsFunc(p.functions, func(o *adapter) bool { return o != a && o.virtual() }) {
 		p.unembed()
 	}

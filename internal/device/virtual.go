@@ -71,11 +71,15 @@ func (h *Host) AddFunction(f FunctionConfig) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
+	return h.addFunction(cfg, f.Virtual)
+}
+
+func (h *Host) addFunction(cfg AdapterConfig, v Virtual) (uint32, error) {
 	index, err := h.AddAdapter(cfg)
 	if err != nil {
 		return 0, err
 	}
-	if err := h.SetFunction(index, f.Virtual); err != nil {
+	if err := h.SetFunction(index, v); err != nil {
 		return 0, errors.Join(err, h.RemoveFunction(index))
 	}
 	return index, nil
@@ -207,14 +211,13 @@ func (h *Host) Functions(owner uint32) (list []FunctionStatus) {
 	defer h.unlock()
 	h.foldAll()
 	for _, a := range h.adapters {
-		if !a.virtual() || a.removed || a.cfg.virtualOf != owner {
+		if !a.tenants() || a.removed || a.cfg.virtualOf != owner {
 			continue
 		}
 		f := FunctionStatus{AdapterStatus: a.snapshot(), Number: a.number, Forged: a.guard.Forged,
 			Config: FunctionConfig{Owner: owner, Name: a.name, Addr: a.cfg.Networks[0], MAC: a.mac, VLAN: a.cfg.VLAN,
 				Virtual: *a.cfg.Virtual},
-			Frames: port.Carried{Wire: a.carried.rdma.Wire.Plus(a.carried.other.Wire),
-				Inside: a.carried.rdma.Inside.Plus(a.carried.other.Inside)}}
+			Frames: a.carriedAll()}
 		f.QPs = a.qpStatus()
 		if s := a.port.embedded.Switch; s != nil && a.at != eswitch.Wire {
 			f.Switch = *s.Counters(a.at)
@@ -253,14 +256,14 @@ func (c *Client) sees(a *adapter) bool {
 	if c.only != nil {
 		return a == c.only
 	}
-	return !a.virtual()
+	return !a.tenants() && !a.removed
 }
 
 // adapter returns the adapter that a program calls by this index. The caller holds the loop lock.
 func (c *Client) adapter(index uint32) (*adapter, error) {
 	if c.only == nil {
 		a, err := c.host.adapter(index)
-		if err == nil && a.virtual() {
+		if err == nil && !c.sees(a) {
 			err = command.Errorf(command.NotFound, "adapter %d: there is none for this program", index)
 		}
 		return a, err

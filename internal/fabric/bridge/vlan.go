@@ -29,6 +29,9 @@ func AllVLANs() (v VLANs) {
 // Add puts an ID from 1 to LastVLAN into the set.
 func (v *VLANs) Add(id uint16) { v[id/64] |= 1 << (id % 64) }
 
+// Remove takes a VLAN out of the set.
+func (v *VLANs) Remove(id uint16) { v[id/64] &^= 1 << (id % 64) }
+
 // Has reports whether an ID is in the set.
 func (v *VLANs) Has(id uint16) bool { return id <= LastVLAN && v[id/64]>>(id%64)&1 != 0 }
 
