@@ -106,6 +106,9 @@ func (s *Server) routes() {
 	if x, ok := d.(TeamSource); ok {
 		s.teamRoutes(x)
 	}
+	if x, ok := d.(VLANSource); ok {
+		s.vlanRoutes(x)
+	}
 	if x, ok := d.(QoSSource); ok {
 		s.qosRoutes(x)
 	}

@@ -127,6 +127,9 @@ type AdapterStatus struct {
 	SRIOV     *SRIOVStatus     `json:"sriov,omitempty"`
 	Functions []FunctionStatus `json:"functions,omitempty"`
 
+	// VLANs are the VLAN interfaces at the port.
+	VLANs []VLANStatus `json:"vlans,omitempty"`
+
 	// Healing is what self-healing has seen and done; nil: it does not run yet.
 	Healing *HealingStatus `json:"healing,omitempty"`
 }

@@ -14,6 +14,7 @@ type Team struct {
 	FailBack   bool         `json:"fail_back_to_primary"`
 	Carrier    string       `json:"carrier,omitempty" doc:"The adapter that has the team's address and functions: its first member. The others have none while they are members."`
 	Members    []TeamMember `json:"members"`
+	VLANs      []string     `json:"vlans" doc:"The names of its VLAN interfaces."`
 }
 
 // TeamMember is an adapter whose wire is a team's.

@@ -101,6 +101,9 @@ func (a *AdapterStatus) writeText(w io.Writer) {
 		fmt.Fprintf(w, "  port %d of device %s, node GUID 0x%016x, %s\n", a.Port, clean(a.DeviceName), a.NodeGUID, a.Location().Text())
 	}
 	a.writeFunctions(w)
+	for i := range a.VLANs {
+		a.VLANs[i].writeText(w)
+	}
 	a.writeRest(w)
 }
 

@@ -57,10 +57,11 @@ type Driver struct {
 	lock       *lock.Lock
 	host       *device.Host
 	incidents  incidents
-	wiring     *wiring       // nil: no adapter has a cable, or another process runs their fabric
-	switches   []namedSwitch // complete once the adapters are
-	teams      []adapterTeam // likewise: those of the configuration
-	made       []*madeTeam   // with changes held
+	wiring     *wiring          // nil: no adapter has a cable, or another process runs their fabric
+	switches   []namedSwitch    // complete once the adapters are
+	teams      []adapterTeam    // likewise: those of the configuration
+	made       []*madeTeam      // with changes held
+	vlans      []*vlanInterface // with changes held
 	events     *events.Log
 	system     *events.SystemLog // nil: it does not receive events
 	stopping   atomic.Bool       // programs that end now do so because of the driver
@@ -158,6 +159,7 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 	d.openVirtualSwitches()
 	d.healing = newHealer(d, len(d.running))
 	d.recallTeams()
+	d.recallVLANs()
 	remains := d.openLastWords()
 	d.openTunings()
 	if err := d.openFabric(); err != nil {
@@ -247,6 +249,7 @@ func (d *Driver) Close() error {
 	}
 	errs = append(errs, d.closeHosts())
 	d.closeTAPs()
+	d.closeVLANs()
 	d.keepTrace()
 	if d.raised != nil {
 		close(d.raised)

@@ -197,11 +197,13 @@ func (d *Driver) startFunctions(i uint32) {
 		}
 	}
 	d.pruneTAPs(i)
+	d.startVLANs(int(i))
 }
 
 // stopFunctions stops the virtual functions of an adapter that is about to be disabled. Those that the keys have are forgotten: the
 // keys may have others when it is enabled.
 func (d *Driver) stopFunctions(i uint32) {
+	d.stopVLANs(int(i))
 	for _, f := range d.functions.of(i) {
 		d.stopFunction(f)
 		if f.byKeys {

@@ -384,6 +384,7 @@ func (d *Driver) describe(s *AdapterStatus, wire link.State) {
 		s.MAC = s.IPoIB[0].MAC
 	}
 	s.SRIOV, s.Functions = d.sriovStatus(s.Index), d.functionStatus(s.Index)
+	s.VLANs = d.vlanStatus(int(s.Index))
 	at := d.cfg.Slot(int(s.Index))
 	s.Device, s.Port, s.Ports = d.running[at.First].Name, at.Port, at.Ports
 	s.DeviceName, s.DeviceNumber = at.Device, d.running[at.First].Number

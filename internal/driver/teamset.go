@@ -38,7 +38,10 @@ func (d *Driver) Teams() []api.Team {
 func (d *Driver) describeTeam(t *madeTeam) api.Team {
 	kind := team.Type(t.Type)
 	o := api.Team{Name: t.Name, GUID: t.GUID, Type: kind.String(), TypeNumber: int(kind), FailBack: !t.NoFallBack,
-		Members: []api.TeamMember{}}
+		Members: []api.TeamMember{}, VLANs: []string{}}
+	for _, v := range d.vlansOf(t.GUID) {
+		o.VLANs = append(o.VLANs, v.Name)
+	}
 	present := d.membersOf(&t.Team)
 	for _, g := range t.Members {
 		m := api.TeamMember{GUID: g, Primary: g == t.Primary, GivesMAC: g == t.GivesMAC}
@@ -159,6 +162,10 @@ func (d *Driver) RemoveTeam(name string) (api.Team, error) {
 		return api.Team{}, err
 	}
 	was := d.describeTeam(t)
+	if len(was.VLANs) > 0 {
+		return was, api.Wrong("team", fmt.Sprintf("%q with VLAN interfaces %s", t.Name, strings.Join(was.VLANs, ", ")),
+			"one without; vlan_config removevlan removes them")
+	}
 	if len(t.Members) > 0 {
 		next := t.Team
 		next.Members, next.Primary, next.GivesMAC = nil, "", ""
@@ -213,6 +220,8 @@ func (d *Driver) mayAttach(t *madeTeam, i int, q api.TeamMemberRequest) error {
 		return api.Wrong("adapter", fmt.Sprintf("%s, whose %d virtual functions use its wire", named, n), "one without virtual functions")
 	}
 	switch {
+	case len(d.vlansOf(d.running[i].GUID())) > 0:
+		return api.Wrong("adapter", named+", whose VLAN interfaces use its wire", "one without; vlan_config removevlan removes them")
 	case q.Primary && t.Primary != "":
 		return api.Wrong("primary", "given", "nothing while "+t.Primary+" is the primary member; detach that first")
 	case q.GivesMAC && t.GivesMAC != "":

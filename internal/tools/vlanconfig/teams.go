@@ -118,7 +118,10 @@ func teamLines(teams ...api.Team) []string {
 		for i, m := range t.Members {
 			lines = append(lines, fmt.Sprintf("%-19s: %s", fmt.Sprintf("Member[%d]", i), m.GUID))
 		}
-		lines = append(lines, fmt.Sprintf("%-19s: %d", "VlanCount", 0))
+		lines = append(lines, fmt.Sprintf("%-19s: %d", "VlanCount", len(t.VLANs)))
+		for i, name := range t.VLANs {
+			lines = append(lines, fmt.Sprintf("%-19s: %s", fmt.Sprintf("Vlan[%d] Name", i), name))
+		}
 	}
 	return lines
 }

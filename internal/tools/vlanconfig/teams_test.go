@@ -21,7 +21,7 @@ func atSwitch(names ...string) (list []config.Adapter) {
 }
 
 // The commands on teams print what those of the manual's example do (WinOF 5.50, 4.1.6.3 to 4.1.6.13), with GUIDs of their own in the same
-// places, and without a VLAN.
+// places.
 func TestTeams_Manual(t *testing.T) {
 	cfg := driverbed.Config(t, atSwitch("left", "right")...)
 	d := driverbed.Start(t, cfg)
@@ -35,9 +35,17 @@ func TestTeams_Manual(t *testing.T) {
 		a, _ := d.Registry().Adapter(name)
 		guids[2*i+1] = strings.Trim(a.GUID(), "{}")
 	}
+	vlan := ""
 	for _, part := range strings.Split(string(text), "> ")[1:] {
 		line, want, _ := strings.Cut(strings.NewReplacer(guids...).Replace(part), "\n")
+		if all := d.VLANs(); len(all) > 0 {
+			vlan = all[0].GUID
+		}
 		status, out, errs := call(t, cfg.Socket, line)
+		if all := d.VLANs(); len(all) > 0 {
+			vlan = all[0].GUID
+		}
+		want = strings.ReplaceAll(want, "3D7CFE4E-0EE9-4CF6-9843-F44CFBE2E223", strings.Trim(vlan, "{}"))
 		if all := d.Teams(); len(all) > 0 { // the manual's team has another GUID
 			want = strings.ReplaceAll(want, "C71781EC-F459-4A8E-ABAC-74CA05F13AE8", strings.Trim(all[0].GUID, "{}"))
 		}
@@ -70,6 +78,27 @@ func TestTeams_Answers(t *testing.T) {
 		{"attach team T left PRIMARY", tool.Usage, "primary is given; allowed: nothing while {"},
 		{"detach team T left", tool.Usage, `adapter is "left"; allowed: the GUID or name of a member: {`},
 		{"detach team T right", tool.Success, "} from team T"},
+		{"addvlan T V 0 1", tool.Usage, `VLAN ID is 0; allowed: 1 to 4094`},
+		{"addvlan T V 4095 1", tool.Usage, `VLAN ID is 4095; allowed: 1 to 4094`},
+		{"addvlan T V ten 1", tool.Usage, `VLAN ID is "ten"; allowed: 1 to 4094`},
+		{"addvlan T V 10 8", tool.Usage, `priority is 8; allowed: 0 to 7`},
+		{"addvlan T V 10 1 address=here", tool.Usage, `address is "here"; allowed: an address with the length`},
+		{"addvlan T V 10 1 tap=", tool.Usage, `unexpected argument "tap="`},
+		{"addvlan plain V 10 1", tool.Usage, `adapter is "plain", whose wire are UDP sockets`},
+		{"addvlan nobody V 10 1", tool.Usage, `adapter or team is "nobody"; allowed: the name or GUID of one: "T", "left"`},
+		{"addvlan left V 10 1 address=192.0.2.77/24", tool.Success, "Vlan Id=10"},
+		{"addvlan left W 10 1", tool.Usage, "one that no other VLAN interface there has: V has it"},
+		{"addvlan left v 11 1", tool.Usage, `VLAN name is "v"; allowed: one that no other`},
+		{"attach team T left", tool.Usage, "whose VLAN interfaces use its wire"},
+		{"queryvlan LEFT v", tool.Success, "Vlan Id         : 10"},
+		{"queryvlan left W", tool.Usage, `VLAN interface is "W"; allowed: "V"`},
+		{"modifyvlan left V V 5000 1", tool.Usage, "VLAN ID is 5000; allowed: 1 to 4094"},
+		{"modifyvlan left W V 5 1", tool.Usage, `VLAN interface is "W"; allowed: V`},
+		{"removevlan left V", tool.Success, "pMuxPhysicalAdapter->RemoveMiniport succeeded"},
+		{"removevlan left V", tool.Usage, "there are no VLAN interfaces"},
+		{"addvlan T V 10 1", tool.Success, "Vlan Name=V"},
+		{"removeteam T", tool.Usage, `team is "T" with VLAN interfaces V; allowed: one without`},
+		{"removevlan T V", tool.Success, "RemoveMiniport succeeded"},
 		{"removeteam x", tool.Usage, `team is "x"; allowed: "T"`},
 	} {
 		status, out, errs := call(t, cfg.Socket, x.line)

@@ -1,5 +1,5 @@
 // Package vlanconfig is vlan_config, WinOF's tool for teams and VLANs (WinOF 5.50, 4.1.6). It lists adapters, and makes, changes and shows
-// teams of them; VLANs are not implemented, and their commands say so. The catalogue declares its commands.
+// teams of them, and VLAN interfaces of both. The catalogue declares its commands.
 package vlanconfig
 
 import (
@@ -68,7 +68,8 @@ func find(words []string) (*catalogue.Command, []string, error) {
 var commands = map[string]func(*session, context.Context, *arguments) error{
 	"showlist": (*session).showList, "create team": (*session).createTeam, "attach team": (*session).attachTeam,
 	"detach team": (*session).detachTeam, "removeteam": (*session).removeTeam, "queryteam": (*session).queryTeam,
-	"modifyteam": (*session).modifyTeam,
+	"modifyteam": (*session).modifyTeam, "addvlan": (*session).addVLAN, "removevlan": (*session).removeVLAN,
+	"queryvlan": (*session).queryVLAN, "modifyvlan": (*session).modifyVLAN,
 }
 
 func (s *session) run(ctx context.Context, c *catalogue.Command, words []string) error {
@@ -81,12 +82,12 @@ func (s *session) run(ctx context.Context, c *catalogue.Command, words []string)
 
 // arguments are those of a command, by the names that the catalogue has for them.
 type arguments struct {
-	values map[string]string // of <Name> and {<Adapter-GUID>}
+	values map[string]string // of <Name>, {<Adapter-GUID>} and [word=]
 	flags  map[string]bool   // of [Word]
 }
 
-// parse reads the words of a command by the form that the catalogue has of its arguments: those that it needs come first, and the flags
-// behind them in any order, in capitals or not. The error is a *tool.UsageError.
+// parse reads the words of a command by the form that the catalogue has of its arguments: those that it needs come first, and the flags,
+// some with a value, behind them in any order, in capitals or not. The error is a *tool.UsageError.
 func parse(c *catalogue.Command, words []string) (*arguments, error) {
 	a := &arguments{map[string]string{}, map[string]bool{}}
 	refused := func(what string) error {
@@ -104,11 +105,15 @@ func parse(c *catalogue.Command, words []string) (*arguments, error) {
 		a.values[strings.Trim(form, "{<>}")], words = words[0], words[1:]
 	}
 	for _, w := range words {
-		i := slices.IndexFunc(flags, func(f string) bool { return strings.EqualFold(f, w) })
-		if i < 0 || a.flags[flags[i]] {
+		word, value := w, ""
+		if at := strings.Index(w, "="); at >= 0 {
+			word, value = w[:at+1], w[at+1:]
+		}
+		i := slices.IndexFunc(flags, func(f string) bool { return strings.EqualFold(f, word) })
+		if i < 0 || a.flags[flags[i]] || strings.HasSuffix(word, "=") && value == "" {
 			return nil, refused(fmt.Sprintf("unexpected argument %q", w))
 		}
-		a.flags[flags[i]] = true
+		a.flags[flags[i]], a.values[strings.TrimSuffix(flags[i], "=")] = true, value
 	}
 	return a, nil
 }
@@ -130,7 +135,7 @@ func (s *session) print(value any, lines ...string) error {
 
 func synopsis() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "usage: %s <command> [options]\nLists the adapters, and makes teams of them. VLANs are not supported yet.\n\nCommands:\n", name)
+	fmt.Fprintf(&b, "usage: %s <command> [options]\nLists the adapters, makes teams of them, and VLAN interfaces of both.\n\nCommands:\n", name)
 	for _, c := range catalogue.CommandsOf(name) {
 		note := ""
 		if c.Status != catalogue.Built {

@@ -69,7 +69,8 @@ func TestShowListIPoIB(t *testing.T) {
 func TestCommands(t *testing.T) {
 	socket := t.TempDir() + "/none"
 	for _, c := range catalogue.CommandsOf(name) {
-		words := strings.NewReplacer("[", "", "]", "", "<", "", ">", "", "{", "", "}", "").Replace(c.Arguments)
+		words := strings.NewReplacer("<NewVlanId>", "1", "<VlanId>", "1", "<NewPriority>", "1", "<Priority>", "1", "[address=]", "address=a",
+			"[tap=]", "TAP=b", "[", "", "]", "", "<", "", ">", "", "{", "", "}", "").Replace(c.Arguments)
 		status, out, errs := call(t, socket, c.Name+" "+words)
 		if built := c.Status == catalogue.Built; out != "" || built != (status == tool.Failure) || !built &&
 			(status != tool.Unsupported || errs != "vlan_config: "+c.Name+": not supported by this adapter\n") {

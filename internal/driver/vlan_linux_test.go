@@ -1,0 +1,126 @@
+package driver
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/verbs"
+)
+
+// mustVLAN makes a VLAN interface with an address.
+func mustVLAN(t *testing.T, d *Driver, owner string, id int, address string) api.VLANStatus {
+	t.Helper()
+	v, err := d.CreateVLAN(api.VLANRequest{Owner: owner, Name: "V", ID: id, Priority: 1, Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// acrossVLAN writes from a program at one address to a program at another, both of which are of VLAN interfaces.
+func acrossVLAN(t *testing.T, d *Driver, from, to string) {
+	t.Helper()
+	var sides [2]*checkSide
+	addrs := [2]netip.Addr{netip.MustParseAddr(from), netip.MustParseAddr(to)}
+	for i, a := range addrs {
+		session, err := verbs.Within(d.host, "vlan")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		if sides[i], err = newCheckSide(session, a, checkBytes, verbs.LocalWrite|verbs.RemoteWrite); err != nil {
+			t.Fatal(err)
+		}
+		defer sides[i].close()
+	}
+	a, b := sides[0], sides[1]
+	disconnect, err := connect(t.Context(), a, b, addrs[0], addrs[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(a.mr.Bytes(), addrs[0], addrs[1])
+	if err := a.run(t.Context(), &verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{a.mr.SGE(0, checkBytes)}, RemoteAddr: b.mr.RemoteAddr(),
+		RKey: b.mr.RKey()}); err != nil {
+		t.Fatal(err)
+	}
+	if string(a.mr.Bytes()) != string(b.mr.Bytes()) {
+		t.Error("other bytes have arrived")
+	}
+	if err := disconnect(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestVLAN_Life: a VLAN interface of a team and one of an adapter reach each other in their VLAN, go on when they are changed, are there
+// after restarts of their adapter and of the driver, and leave nothing; the team and its adapters go on beside them.
+func TestVLAN_Life(t *testing.T) {
+	c := parsed(t, threeAtASwitch...)
+	d := start(t, c)
+	mustVLAN(t, d, "a", 10, "198.51.100.1/24") // disabled with its adapter
+	if _, err := d.RemoveVLAN("a", "V"); err != nil {
+		t.Fatal(err)
+	}
+	mustTeam(t, d, "AFT", "a", "b")
+	v := mustVLAN(t, d, "T", 10, "198.51.100.1/24")
+	mustVLAN(t, d, "c", 10, "198.51.100.3/24")
+	if !v.Up || v.Owner != "T" || v.Adapter != "a" || v.Device != "a.V" || v.MAC != d.Status().Adapters[0].MAC || len(v.GIDs) == 0 {
+		t.Errorf("it is %+v", v)
+	}
+	acrossVLAN(t, d, "198.51.100.1", "198.51.100.3")
+	across(t, end{d, 0}, end{d, 2})
+	for _, owner := range []string{"T", "c"} {
+		if _, err := d.ModifyVLAN(owner, "v", api.VLANRequest{Name: "W", ID: 20, Priority: 3}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restart(t, d, "c")
+	acrossVLAN(t, d, "198.51.100.3", "198.51.100.1")
+	if _, err := d.DetachMember("T", "a"); err != nil { // the other carries the team, and its VLAN interface
+		t.Fatal(err)
+	}
+	acrossVLAN(t, d, "198.51.100.1", "198.51.100.3")
+	stop(t, d)
+	d = start(t, c)
+	defer stop(t, d)
+	acrossVLAN(t, d, "198.51.100.3", "198.51.100.1")
+	all := d.VLANs()
+	if len(all) != 2 || all[0].GUID != v.GUID || all[0].Adapter != "b" || all[1].ID != 20 || all[1].Priority != 3 || all[1].Name != "W" {
+		t.Fatalf("after a restart there are %+v", all)
+	}
+	if s := d.Status().Adapters[2].VLANs; len(s) != 1 || s[0].Counters["sent_bytes"] < checkBytes {
+		t.Errorf("the status of c has %+v", s)
+	}
+	for _, owner := range []string{"T", "c"} {
+		if _, err := d.RemoveVLAN(owner, "W"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(d.VLANs()) != 0 || len(d.Registry().VLANs()) != 0 {
+		t.Errorf("there are %+v, and %+v is kept", d.VLANs(), d.Registry().VLANs())
+	}
+	across(t, end{d, 1}, end{d, 2})
+}
+
+// TestVLAN_AddressTaken: an interface whose address somebody has is not made, and one that cannot change is what it was.
+func TestVLAN_AddressTaken(t *testing.T) {
+	d := start(t, parsed(t, threeAtASwitch...))
+	defer stop(t, d)
+	var wrong *api.FieldError
+	_, err := d.CreateVLAN(api.VLANRequest{Owner: "a", Name: "V", ID: 10, Address: "192.0.2.2/24"})
+	if !errors.As(err, &wrong) || wrong.Field != "address" || len(d.VLANs()) != 0 || len(d.Registry().VLANs()) != 0 {
+		t.Errorf("with another's address: %v; there are %+v", err, d.VLANs())
+	}
+	mustVLAN(t, d, "a", 10, "")
+	if v := mustVLAN(t, d, "b", 10, ""); v.Address[:6] != "fe80::" {
+		t.Errorf("without an address it has %s", v.Address)
+	}
+	if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "a", Name: "vf"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.CreateVLAN(api.VLANRequest{Owner: "vf", Name: "X", ID: 11})
+	if !errors.As(err, &wrong) || wrong.Field != "adapter or team" {
+		t.Errorf("of a virtual function: %v", err)
+	}
+}

@@ -1,0 +1,234 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
+	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/internal/tun"
+)
+
+var _ api.VLANSource = (*Driver)(nil)
+
+const (
+	// mostVLANs is how many VLAN interfaces an adapter or a team has at most: its port has room for 127 other functions, which adapters
+	// that share it need too.
+	mostVLANs = 64
+	// mostVLANName is how long the name of one is.
+	mostVLANName = 31
+	// mostVLANPriority is the highest of IEEE 802.1p.
+	mostVLANPriority = 7
+)
+
+// ownerNamed returns the GUID of the adapter or team of that GUID or name.
+func (d *Driver) ownerNamed(name string) (string, error) {
+	id := "{" + strings.Trim(name, "{}") + "}"
+	for _, t := range d.made {
+		if strings.EqualFold(t.GUID, id) || strings.EqualFold(t.Name, name) {
+			return t.GUID, nil
+		}
+	}
+	if i, err := d.adapterNamed(name); err == nil {
+		return d.running[i].GUID(), nil
+	}
+	if f := d.functions.find(name); f != nil {
+		return "", api.Wrong("adapter or team", strconv.Quote(name)+", a virtual function", "an adapter or a team: the VLAN of a virtual function is "+
+			"what vf set "+name+" vlan= makes it")
+	}
+	var names []string
+	for _, t := range d.made {
+		names = append(names, strconv.Quote(t.Name))
+	}
+	for _, r := range d.running {
+		names = append(names, strconv.Quote(r.Name))
+	}
+	return "", api.Wrong("adapter or team", strconv.Quote(name), "the name or GUID of one: "+strings.Join(names, ", "))
+}
+
+func unknownVLAN(name string, names []string) error {
+	allowed := "there are no VLAN interfaces; vlan_config addvlan makes one"
+	if len(names) > 0 {
+		allowed = strings.Join(names, ", ")
+	}
+	return api.Wrong("VLAN interface", strconv.Quote(name), allowed)
+}
+
+// CreateVLAN implements api.VLANSource.
+func (d *Driver) CreateVLAN(q api.VLANRequest) (api.VLANStatus, error) {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	owner, err := d.ownerNamed(q.Owner)
+	if err != nil {
+		return api.VLANStatus{}, err
+	}
+	i := d.carrierOf(owner)
+	v := &vlanInterface{VLAN: registry.VLAN{GUID: newGUID(), Owner: owner, Number: 1, Address: q.Address, TAP: d.vlanTAP(i, &q)}}
+	for _, o := range d.vlans {
+		v.Number = max(v.Number, o.Number+1)
+	}
+	if err := v.identify(&q); err != nil {
+		return api.VLANStatus{}, err
+	}
+	if err := d.checkVLAN(&v.VLAN, v); err != nil {
+		return api.VLANStatus{}, err
+	}
+	if err := d.registry.Apply(v.Keep()...); err != nil {
+		return api.VLANStatus{}, err
+	}
+	if i >= 0 && d.enabled(uint32(i)) {
+		if err := d.startVLAN(v); err != nil {
+			d.closeVLAN(v)
+			return api.VLANStatus{}, errors.Join(err, d.registry.Apply(v.Forget()))
+		}
+	}
+	d.vlans = append(d.vlans, v)
+	return d.describeVLAN(v), nil
+}
+
+// vlanTAP is the network interface of a new VLAN interface of adapter i: the one that is asked for, otherwise, if the adapter has one, one
+// that is named after that as Linux's own are.
+func (d *Driver) vlanTAP(i int, q *api.VLANRequest) string {
+	if q.TAP != "" || i < 0 {
+		return strings.TrimPrefix(q.TAP, "none")
+	}
+	if kind, at := d.cfg.Adapters[i].HostKind(); kind == config.HostTAP {
+		return at + "." + strconv.Itoa(q.ID)
+	}
+	return ""
+}
+
+// identify gives a VLAN interface the name, ID and priority of a request, if they can be.
+func (v *vlanInterface) identify(q *api.VLANRequest) error {
+	switch {
+	case q.ID < 1 || q.ID > bridge.LastVLAN:
+		return api.Wrong("VLAN ID", strconv.Itoa(q.ID), fmt.Sprintf("1 to %d (0 is no VLAN, and 4095 is reserved: IEEE 802.1Q, 9.6)", bridge.LastVLAN))
+	case q.Priority < 0 || q.Priority > mostVLANPriority:
+		return api.Wrong("priority", strconv.Itoa(q.Priority), fmt.Sprintf("0 to %d", mostVLANPriority))
+	}
+	v.Name, v.ID, v.Priority = q.Name, uint32(q.ID), uint32(q.Priority)
+	return nil
+}
+
+// checkVLAN returns what is wrong with what v, or a new one, is to be.
+func (d *Driver) checkVLAN(next *registry.VLAN, v *vlanInterface) error {
+	if next.Name == "" || len(next.Name) > mostVLANName || strings.TrimSpace(next.Name) != next.Name || strings.Contains(next.Name, "/") ||
+		strings.ContainsFunc(next.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return api.Wrong("VLAN name", strconv.Quote(next.Name),
+			fmt.Sprintf("1 to %d printable characters, without / and without space around them", mostVLANName))
+	}
+	others := slices.DeleteFunc(d.vlansOf(next.Owner), func(o *vlanInterface) bool { return o == v })
+	if len(others) >= mostVLANs {
+		return api.Wrong("VLAN interfaces", strconv.Itoa(len(others)), fmt.Sprintf("%d at most", mostVLANs))
+	}
+	for _, o := range others {
+		switch {
+		case strings.EqualFold(o.Name, next.Name):
+			return api.Wrong("VLAN name", strconv.Quote(next.Name), "one that no other VLAN interface there has, in capitals or not")
+		case o.ID == next.ID:
+			return api.Wrong("VLAN ID", fmt.Sprint(next.ID), "one that no other VLAN interface there has: "+o.Name+" has it")
+		}
+	}
+	if err := d.checkVLANPlace(next); err != nil {
+		return err
+	}
+	if p, err := netip.ParsePrefix(next.Address); next.Address != "" && (err != nil || p.Addr().IsUnspecified() || p.Addr().IsMulticast()) {
+		return api.Wrong("address", strconv.Quote(next.Address), "an address with the length of its network, as 192.0.2.9/24")
+	}
+	return d.checkVLANTAP(next, v)
+}
+
+// checkVLANPlace returns why an owner has no VLAN interface with an ID.
+func (d *Driver) checkVLANPlace(next *registry.VLAN) error {
+	i := d.carrierOf(next.Owner)
+	if i < 0 {
+		return nil // a team without members, whose interfaces wait for one; or an adapter that is not configured now
+	}
+	a := &d.cfg.Adapters[i]
+	named := strconv.Quote(d.running[i].Name)
+	switch t, _ := d.teamOf(i); {
+	case d.infiniBand(i):
+		return fmt.Errorf("%w: adapter %s has an InfiniBand port, whose VLANs are partitions: part_man makes their interfaces",
+			api.ErrUnsupported, named)
+	case t != nil && t.GUID != next.Owner:
+		return api.Wrong("adapter", named+", a member of team "+strconv.Quote(t.Name), "the team")
+	case !a.WholeFrames():
+		return api.Wrong("adapter", named+", whose wire are UDP sockets",
+			`one with a wire of whole frames ("link": "interface", "tap", "switch", "datagram" or "team")`)
+	case uint32(a.VLAN) == next.ID:
+		return api.Wrong("VLAN ID", fmt.Sprint(next.ID), "another than that which adapter "+named+" is in itself")
+	}
+	return nil
+}
+
+// checkVLANTAP returns why v cannot have the network interface that it is to have.
+func (d *Driver) checkVLANTAP(next *registry.VLAN, v *vlanInterface) error {
+	if next.TAP == "" {
+		return nil
+	}
+	if err := new(tapPlace).set("tap", next.TAP); err != nil {
+		return api.Wrong("tap", strconv.Quote(next.TAP), fmt.Sprintf("the name of a network interface, of 1 to %d bytes; none", tun.MaxName))
+	}
+	for _, o := range d.vlans {
+		if o != v && o.TAP == next.TAP {
+			return api.Wrong("tap", strconv.Quote(next.TAP), "an interface that no other VLAN interface has")
+		}
+	}
+	return d.checkTAP(nil, next.TAP)
+}
+
+// ModifyVLAN implements api.VLANSource: all or nothing. An interface with another name or VLAN is another one for its programs; its host's
+// network interface stays. Others go on.
+func (d *Driver) ModifyVLAN(owner, name string, q api.VLANRequest) (api.VLANStatus, error) {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	v, err := d.vlanNamed(owner, name)
+	if err != nil {
+		return api.VLANStatus{}, err
+	}
+	next := vlanInterface{VLAN: v.VLAN}
+	if err := next.identify(&q); err != nil {
+		return api.VLANStatus{}, err
+	}
+	if err := d.checkVLAN(&next.VLAN, v); err != nil {
+		return api.VLANStatus{}, err
+	}
+	before, was := v.VLAN, v.live
+	if err := d.registry.Apply(next.Keep()...); err != nil {
+		return api.VLANStatus{}, err
+	}
+	if d.stopVLAN(v); was {
+		v.VLAN = next.VLAN
+		if err = d.startVLAN(v); err != nil {
+			v.VLAN = before
+			return d.describeVLAN(v), errors.Join(err, d.registry.Apply(v.Keep()...), d.startVLAN(v))
+		}
+	}
+	v.VLAN = next.VLAN
+	return d.describeVLAN(v), nil
+}
+
+// RemoveVLAN implements api.VLANSource.
+func (d *Driver) RemoveVLAN(owner, name string) (api.VLANStatus, error) {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	v, err := d.vlanNamed(owner, name)
+	if err != nil {
+		return api.VLANStatus{}, err
+	}
+	was := d.describeVLAN(v)
+	if err := d.registry.Apply(v.Forget()); err != nil {
+		return was, err
+	}
+	d.stopVLAN(v)
+	d.closeVLAN(v)
+	d.vlans = slices.DeleteFunc(d.vlans, func(o *vlanInterface) bool { return o == v })
+	return was, nil
+}
