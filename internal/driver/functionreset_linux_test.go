@@ -199,7 +199,7 @@ func TestVFReset_WithRecovery(t *testing.T) {
 						n++
 					}
 				}
-				if n == 0 {
+				if n == 0 && !await.Until(func() bool { return d.ResetFunction("red") == nil }) {
 					resets <- fmt.Errorf("no reset of many succeeded")
 				}
 				close(resets)
