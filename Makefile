@@ -134,11 +134,14 @@ bench: build
 	@$(GO) build -C test/grpcbench -trimpath -buildvcs=false -o $(CURDIR)/bin/grpcbench . || { rm -f bin/grpcbench; echo "bench: without gRPC, which could not be built"; }
 	@$(BIN) bench $$([ ! -x bin/grpcbench ] || echo --grpc bin/grpcbench) $(BENCHFLAGS)
 
-# go build finds cmd/softvpi/default.pgo by itself: what took the processor's time in both sides of the benchmarks
+# go build finds cmd/softvpi/default.pgo by itself: what took the processor's time in both sides of the benchmarks, and in simulations
 # (docs/performance.md, "What the compiler knows").
 profile: build
 	@rm -rf bin/profiles; mkdir -p bin/profiles
 	SOFTVPI_PROFILES=$(CURDIR)/bin/profiles $(BIN) bench --rounds 1 --seconds 0.6 --part veth9000 --part veth1500 --part loopback --part attached
+	for lean in false true; do for _ in 1 2 3 4 5; do for f in incast-2 leaf-spine-alltoall; do \
+		SOFTVPI_PROFILES=$(CURDIR)/bin/profiles $(BIN) simulate examples/simulate/$$f.json --processors 1 --quiet --set lean=$$lean \
+			--set duration=100ms >/dev/null || exit 1; done; done; done
 	$(GO) tool pprof -proto -output cmd/softvpi/default.pgo bin/profiles/*.pprof
 
 # Each says in one line when it cannot run here, and then succeeds.
