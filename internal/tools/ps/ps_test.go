@@ -78,9 +78,9 @@ func TestRun(t *testing.T) {
 			return len(env.Args)
 		}
 	}
-	out, said, err := play(t, "none", Options{Tool: tools, Command: `C:\bin\mlxtool.exe; mlxtool show "a b"; notepad.exe`}, "")
-	if out != "mlxtool []\nmlxtool [\"show\" \"a b\"]\n" || !errors.Is(err, ErrFailed) ||
-		!strings.Contains(said, "mlxtool: exit status 2") || !strings.Contains(said, `no command or tool "notepad.exe"`) {
+	out, said, err := play(t, "none", Options{Tool: tools, Command: `C:\bin\mlxtool.exe; mlxtool show "a b"; $LASTEXITCODE; notepad.exe`}, "")
+	if out != "mlxtool []\nmlxtool [\"show\" \"a b\"]\n2\n" || !errors.Is(err, ErrFailed) ||
+		strings.Contains(said, "exit status") || !strings.Contains(said, `no command or tool "notepad.exe"`) {
 		t.Errorf("tools: %q %q %v", out, said, err)
 	}
 }
