@@ -35,7 +35,6 @@ func (d *Driver) addAdapters() (err error) {
 		Broken: d.healing.broke}); err != nil {
 		return err
 	}
-	d.followTeams()
 	d.host.SetTrace(d.tracer.session.Load().Loop)
 	d.keepInFile(d.tracer.session.Load())
 	d.unsubscribe = d.host.Subscribe(d.adapterChanged)
@@ -70,7 +69,7 @@ func (d *Driver) addAdapter(i int) error {
 	}
 	k := d.keys(i)
 	cfg := d.deviceConfig(i, k)
-	if d.idle(i) {
+	if d.Roster.Idle(i) {
 		if err := d.putAside(i, &cfg); err != nil {
 			return err
 		}
@@ -216,8 +215,8 @@ func (d *Driver) SetAdapter(q AdapterRequest) error {
 	}
 	d.changes.Lock()
 	defer d.changes.Unlock()
-	if d.idle(int(index)) {
-		return d.switchMember(int(index), q.Enable)
+	if d.Roster.Idle(int(index)) {
+		return d.Roster.SwitchMember(int(index), q.Enable)
 	}
 	r := d.running[index]
 	former, known := d.registry.Disabled(r.known())
@@ -314,7 +313,7 @@ func (d *Driver) RestartAdapter(name string) error {
 	}
 	d.changes.Lock()
 	defer d.changes.Unlock()
-	if err := d.ofTeam(int(index)); err != nil {
+	if err := d.Roster.MayRestart(int(index)); err != nil {
 		return err
 	}
 	r := d.running[index]

@@ -19,6 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lastwords"
 	"github.com/softvpi/softvpi/internal/driver/lock"
+	"github.com/softvpi/softvpi/internal/driver/teams"
 	"github.com/softvpi/softvpi/internal/driver/vswitch"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc/server"
@@ -48,6 +49,7 @@ type Options struct {
 // Driver is a running driver: its adapters, and the sockets for programs and for `softvpi status`.
 type Driver struct {
 	*vswitch.Switches // over adapters
+	*teams.Roster     // of wires and of adapters
 
 	cfg     config.Config
 	version string
@@ -59,8 +61,6 @@ type Driver struct {
 	incidents  incidents
 	wiring     *wiring          // nil: no adapter has a cable, or another process runs their fabric
 	switches   []namedSwitch    // complete once the adapters are
-	teams      []adapterTeam    // likewise: those of the configuration
-	made       []*madeTeam      // with changes held
 	vlans      []*vlanInterface // with changes held
 	events     *events.Log
 	system     *events.SystemLog // nil: it does not receive events
@@ -97,7 +97,6 @@ type Driver struct {
 	agreements    *agreements    // of LLDP agents; nil: none yet
 	expiries      *expiries      // of dropless modes; nil: none yet
 	functionNews  *functionNews  // likewise
-	teamNews      *teamNews      // likewise
 	functionWatch *functionWatch // of what their commands cost
 	healing       *healer        // nil: not yet
 	loop          loopWatch
@@ -158,7 +157,7 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 	}
 	d.openVirtualSwitches()
 	d.healing = newHealer(d, len(d.running))
-	d.recallTeams()
+	d.openTeams()
 	d.recallVLANs()
 	remains := d.openLastWords()
 	d.openTunings()
@@ -259,7 +258,7 @@ func (d *Driver) Close() error {
 	d.agreements.close()
 	d.expiries.close()
 	d.functionNews.close()
-	d.teamNews.close()
+	d.Roster.Close()
 	d.functionWatch.close()
 	d.waking.close()
 	errs = append(errs, d.wiring.close())

@@ -352,7 +352,7 @@ func (d *Driver) grants(i int) sriov.Grant {
 
 // noFunctions returns why the wire of adapter i has no room for virtual functions; empty: it has.
 func (d *Driver) noFunctions(i int) string {
-	if t, _ := d.teamOf(i); t != nil {
+	if t, _ := d.Roster.Of(i); t != nil {
 		return "the adapter's wire is in team " + strconv.Quote(t.Name)
 	}
 	if a := &d.cfg.Adapters[i]; !a.WholeFrames() {

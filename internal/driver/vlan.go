@@ -39,11 +39,11 @@ func (d *Driver) recallVLANs() {
 
 // carrierOf returns the adapter at whose port the VLAN interfaces of an owner are; -1: there is none now.
 func (d *Driver) carrierOf(owner string) int {
-	for _, t := range d.made {
+	for _, t := range d.Roster.All() {
 		if t.GUID != owner {
 			continue
 		}
-		if members := d.membersOf(&t.Team); len(members) > 0 {
+		if members := d.Roster.Present(t); len(members) > 0 {
 			return members[0]
 		}
 		return -1
@@ -175,7 +175,7 @@ func (d *Driver) vlanStatus(i int) (list []api.VLANStatus) {
 func (d *Driver) describeVLAN(v *vlanInterface) api.VLANStatus {
 	s := api.VLANStatus{Name: v.Name, GUID: v.GUID, OwnerGUID: v.Owner, ID: int(v.ID), Priority: int(v.Priority), TAP: v.TAP,
 		Address: v.Address, Counters: map[string]uint64{}}
-	for _, t := range d.made {
+	for _, t := range d.Roster.All() {
 		if t.GUID == v.Owner {
 			s.Owner = t.Name
 		}

@@ -31,7 +31,7 @@ const (
 // ownerNamed returns the GUID of the adapter or team of that GUID or name.
 func (d *Driver) ownerNamed(name string) (string, error) {
 	id := "{" + strings.Trim(name, "{}") + "}"
-	for _, t := range d.made {
+	for _, t := range d.Roster.All() {
 		if strings.EqualFold(t.GUID, id) || strings.EqualFold(t.Name, name) {
 			return t.GUID, nil
 		}
@@ -44,7 +44,7 @@ func (d *Driver) ownerNamed(name string) (string, error) {
 			"what vf set "+name+" vlan= makes it")
 	}
 	var names []string
-	for _, t := range d.made {
+	for _, t := range d.Roster.All() {
 		names = append(names, strconv.Quote(t.Name))
 	}
 	for _, r := range d.running {
@@ -70,7 +70,7 @@ func (d *Driver) CreateVLAN(q api.VLANRequest) (api.VLANStatus, error) {
 		return api.VLANStatus{}, err
 	}
 	i := d.carrierOf(owner)
-	v := &vlanInterface{VLAN: registry.VLAN{GUID: newGUID(), Owner: owner, Number: 1, Address: q.Address, TAP: d.vlanTAP(i, &q)}}
+	v := &vlanInterface{VLAN: registry.VLAN{GUID: registry.NewGUID(), Owner: owner, Number: 1, Address: q.Address, TAP: d.vlanTAP(i, &q)}}
 	for _, o := range d.vlans {
 		v.Number = max(v.Number, o.Number+1)
 	}
@@ -153,7 +153,7 @@ func (d *Driver) checkVLANPlace(next *registry.VLAN) error {
 	}
 	a := &d.cfg.Adapters[i]
 	named := strconv.Quote(d.running[i].Name)
-	switch t, _ := d.teamOf(i); {
+	switch t, _ := d.Roster.Of(i); {
 	case d.infiniBand(i):
 		return fmt.Errorf("%w: adapter %s has an InfiniBand port, whose VLANs are partitions: part_man makes their interfaces",
 			api.ErrUnsupported, named)

@@ -24,11 +24,8 @@ func (d *Driver) putOnWire(i int, cfg *device.AdapterConfig) error {
 		cfg.ShareWith = &first
 		return nil
 	}
-	if t, place := d.teamOf(i); place == 0 {
-		return d.putOnMadeTeam(t, cfg)
-	}
-	if a.Link == config.LinkTeam {
-		return d.putOnTeam(i, cfg)
+	if _, place := d.Roster.Of(i); place == 0 || a.Link == config.LinkTeam {
+		return d.Roster.PutOn(i, cfg)
 	}
 	l, err := d.openWire(a, cfg.UDPPort)
 	if err != nil {
@@ -56,7 +53,7 @@ func (d *Driver) openWire(a *config.Adapter, udpPort uint16) (link.Link, error) 
 
 // wireName returns what packets of adapter i travel on. The caller holds changes.
 func (d *Driver) wireName(i int) string {
-	switch t, place := d.teamOf(i); {
+	switch t, place := d.Roster.Of(i); {
 	case place == 0:
 		return "team " + t.Name
 	case place > 0:
@@ -65,24 +62,7 @@ func (d *Driver) wireName(i int) string {
 		return "cable"
 	}
 	if a := &d.cfg.Adapters[i]; a.Link != config.LinkFabric {
-		return ownWire(a)
+		return a.WireName()
 	}
 	return "fabric " + d.cfg.Fabric.Connect
-}
-
-// ownWire returns what packets of an adapter travel on that is on no fabric.
-func ownWire(a *config.Adapter) string {
-	switch {
-	case a.Link == config.LinkInterface:
-		return "interface " + a.Interface
-	case a.Link == config.LinkTAP:
-		return "TAP " + a.Interface
-	case a.Link == config.LinkDatagram:
-		return "datagram socket " + a.Datagram
-	case a.Link == config.LinkSwitch:
-		return "switch " + a.Switch
-	case a.Link == config.LinkTeam:
-		return teamName(a.Team)
-	}
-	return "UDP sockets"
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"crypto/rand"
 	"crypto/sha1"
 	"fmt"
 	"slices"
@@ -248,4 +249,12 @@ func instance(name string) string {
 	h := sha1.Sum([]byte("SoftVPI adapter " + name))
 	h[6], h[8] = h[6]&0x0f|0x50, h[8]&0x3f|0x80
 	return fmt.Sprintf("{%X-%X-%X-%X-%X}", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
+}
+
+// NewGUID returns a random GUID (RFC 9562, version 4) in the form of Windows.
+func NewGUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // which never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("{%X-%X-%X-%X-%X}", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

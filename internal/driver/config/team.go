@@ -69,6 +69,15 @@ func (m *TeamMember) String() string {
 	return "datagram socket " + m.Datagram
 }
 
+// String names the team by its type and members.
+func (t *Team) String() string {
+	var members []string
+	for i := range t.Members {
+		members = append(members, t.Members[i].String())
+	}
+	return "team " + t.Type + " of " + strings.Join(members, ", ")
+}
+
 // Engine returns the team without the addresses of its members, which have to be looked up.
 func (t *Team) Engine() team.Config {
 	var c team.Config

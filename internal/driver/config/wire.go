@@ -226,3 +226,31 @@ func (c *Config) FirstOnWire(i int) int {
 	}
 	return i
 }
+
+// WireName returns what packets of an adapter travel on that is on no fabric.
+func (a *Adapter) WireName() string {
+	switch {
+	case a.Link == LinkInterface:
+		return "interface " + a.Interface
+	case a.Link == LinkTAP:
+		return "TAP " + a.Interface
+	case a.Link == LinkDatagram:
+		return "datagram socket " + a.Datagram
+	case a.Link == LinkSwitch:
+		return "switch " + a.Switch
+	case a.Link == LinkTeam:
+		return a.Team.String()
+	}
+	return "UDP sockets"
+}
+
+// WireMAC is the address that an adapter on a wire of whole frames has, and that its wire has in a team.
+func (a *Adapter) WireMAC() [6]byte {
+	if mac := a.StationMAC(); mac != [6]byte{} {
+		return mac
+	}
+	if n, err := net.InterfaceByName(a.Interface); a.Link == LinkInterface && err == nil && len(n.HardwareAddr) == 6 {
+		return [6]byte(n.HardwareAddr)
+	}
+	return gid.MAC(a.Address)
+}

@@ -4,11 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
-	"github.com/softvpi/softvpi/internal/link"
-	linkteam "github.com/softvpi/softvpi/internal/link/team"
 	"github.com/softvpi/softvpi/internal/link/vswitch"
 )
 
@@ -24,7 +21,7 @@ func (d *Driver) rewire(list []int) (err error) {
 	}
 	each(d.park)
 	each(func(i int) error {
-		if d.idle(i) || !d.running[i].parked {
+		if d.Roster.Idle(i) || !d.running[i].parked {
 			return nil
 		}
 		return d.unpark(i)
@@ -74,7 +71,7 @@ func (d *Driver) putAside(i int, cfg *device.AdapterConfig) error {
 	if err != nil {
 		return err
 	}
-	cfg.Link, cfg.FollowInterface, cfg.MAC = p, false, d.wireMAC(i)
+	cfg.Link, cfg.FollowInterface, cfg.MAC = p, false, d.cfg.Adapters[i].WireMAC()
 	return nil
 }
 
@@ -108,68 +105,4 @@ func (d *Driver) unpark(i int) error {
 	}
 	d.startFunctions(uint32(i))
 	return nil
-}
-
-// putOnMadeTeam opens the wires of a team's members, and makes them one, for its carrier, which has the team's MAC then.
-func (d *Driver) putOnMadeTeam(t *madeTeam, cfg *device.AdapterConfig) (err error) {
-	members := d.membersOf(&t.Team)
-	c := linkteam.Config{Team: d.engine(&t.Team, members), Notify: d.host.Wake}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, closeAll(c.Links))
-		}
-	}()
-	var names []string
-	for _, i := range members {
-		names = append(names, d.running[i].Name)
-	}
-	c.Changed = d.teamNews.of(members[0], names)
-	for _, i := range members {
-		l, err := d.openWire(&d.cfg.Adapters[i], cfg.UDPPort)
-		if err != nil {
-			return err
-		}
-		c.Links = append(c.Links, l)
-	}
-	l, err := linkteam.Open(c)
-	if err != nil {
-		return err
-	}
-	for place, i := range members[1:] {
-		disabled, _ := d.registry.Disabled(d.running[i].known())
-		l.SetDisabled(place+1, disabled)
-	}
-	cfg.Link, cfg.MAC, t.link = l, l.MAC(), l
-	return nil
-}
-
-func closeAll(list []link.Link) (err error) {
-	for _, l := range list {
-		err = errors.Join(err, l.Close())
-	}
-	return err
-}
-
-// switchMember takes the wire of a member that does not carry its team out of use, or puts it back, and keeps that.
-func (d *Driver) switchMember(i int, enable bool) error {
-	t, place := d.teamOf(i)
-	r := d.running[i]
-	if err := d.registry.Apply(r.Disable(!enable)); err != nil {
-		return err
-	}
-	if t.link != nil {
-		t.link.SetDisabled(place, !enable)
-	}
-	return nil
-}
-
-// ofTeam refuses what a member that does not carry its team cannot do.
-func (d *Driver) ofTeam(i int) error {
-	t, place := d.teamOf(i)
-	if place <= 0 {
-		return nil
-	}
-	carrier := d.running[d.membersOf(&t.Team)[0]]
-	return api.Wrong("adapter", fmt.Sprintf("%q, whose wire is in team %q", d.running[i].Name, t.Name),
-		fmt.Sprintf("%q, which carries the team", carrier.Name))
 }
