@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 
@@ -138,15 +139,40 @@ func (n *nic) stop() {
 	if !n.on() {
 		return
 	}
+	n.leave()
+	n.side.Detach()
+	n.a.rewired()
+	n.a.host.place()
+}
+
+// leave takes the function from the port.
+func (n *nic) leave() {
 	a := n.a
 	n.before.add(n.f)
 	a.port.forget(n.station)
 	a.port.Detach(n.station)
-	n.side.Detach()
 	a.links.All()[0].Unlisten(n.f.MAC())
+	n.f.End()
 	n.station = nil
-	a.rewired()
-	a.host.place()
+}
+
+// renew puts another function in the place of the one that works, with another configuration. The host's link stays up; frames that wait
+// in rings are lost. If it cannot be, the function is as it was, and the error says why.
+func (n *nic) renew(cfg ethernet.Config) error {
+	if !n.on() {
+		n.cfg = cfg
+		return nil
+	}
+	before := n.cfg
+	n.leave()
+	n.cfg = cfg
+	err := n.start()
+	if err != nil {
+		n.cfg = before
+		err = errors.Join(err, n.start())
+	}
+	n.a.rewired()
+	return err
 }
 
 // close gives the host its end back.
@@ -155,6 +181,7 @@ func (n *nic) close() error {
 		return nil
 	}
 	if n.on() {
+		n.f.End()
 		n.station = nil
 		n.side.Detach()
 	}
@@ -224,6 +251,18 @@ func (h *Host) ConfigureEthernet(index uint32, cfg ethernet.Config) error {
 	}
 	a.nic.cfg = cfg
 	return nil
+}
+
+// RenewEthernet has the Ethernet function of an adapter begin anew with another configuration, queues and processors included, while its
+// host's link stays up; one that does not work has it when it does. Errors are *command.Error.
+func (h *Host) RenewEthernet(index uint32, cfg ethernet.Config) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.adapter(index)
+	if err != nil || a.nic == nil {
+		return err
+	}
+	return a.nic.renew(cfg)
 }
 
 // ChangeEthernet changes how the Ethernet function of an adapter works while it does, and its host with it; one that does not

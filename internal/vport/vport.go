@@ -1,36 +1,33 @@
-// Package vport sorts the frames that a physical function receives by virtual ports and their receive queues: virtual machine queues
-// (VMQ, WinOF 5.50, 4.6.6.2; WinOF-2 24.4, Using Hyper-V with VMQ), and several queues of one virtual port (VMMQ, WinOF 5.50, 4.5.4).
-// It is pure: it gets a frame's headers and says which queue the frame goes to.
+// Package vport gives receive queues of a physical function to virtual ports: virtual machine queues (VMQ; WinOF 5.50, 4.5.1 and 4.6.6.2;
+// WinOF-2 24.4, Using Hyper-V with VMQ). A queue has filters, by which the frames of its port are known: a destination address, and a VLAN.
+// There are so many queues, addresses and VLANs, and no more; frames of ports without a queue come through the default one. It is pure:
+// the frames themselves are not seen here.
 package vport
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
-	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
 const (
-	// Most is how many virtual ports there are at most beside the default one, number 0 (MaxNumVmqs).
-	Most       = 127
-	mostVLANs  = 127 // MaxNumVlanFilters
-	mostQueues = 1024
-	mostSpread = rss.MaxEntries
+	// Most is how many queues there can be beside the default one, number 0 (MaxNumVmqs), and how many addresses and VLANs
+	// (MaxNumMacAddrFilters, MaxNumVlanFilters).
+	Most = 127
+	// MostWeight is the largest VmqWeight.
+	MostWeight = 100
+	mostVLAN   = 4094
 )
 
-// Config is what the registry's keys say, and what the adapter has.
+// Config is what the registry's keys say.
 type Config struct {
 	VMQ           bool // *VMQ
-	PreferVMQ     bool // *RssOrVmqPreference 1: a virtual switch is on the adapter, and VMQ is reported in place of RSS
+	PreferVMQ     bool // *RssOrVmqPreference 1: VMQ is offered, in place of RSS
 	VLANFiltering bool // *VMQVlanFiltering
-	SpreadVPorts  bool // *RssOnHostVPorts
-	Lookahead     bool // *VMQLookaheadSplit
-	// VPorts is MaxNumVmqs, MACs MaxNumMacAddrFilters and VLANs MaxNumVlanFilters, each 1 to 127. MACs and VLANs are those of all ports.
-	VPorts, MACs, VLANs int
-	// Queues is how many receive queues the adapter has, up to 1024, the default port's among them.
-	Queues int
-	// Processors is how many the queues are spread over, 1 at least.
-	Processors int
+	// Queues is MaxNumVmqs, MACs MaxNumMacAddrFilters and VLANs MaxNumVlanFilters, each 1 to Most.
+	Queues, MACs, VLANs int
 }
 
 // FieldError says which setting is invalid, and what it may be.
@@ -45,180 +42,162 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s is %v, want %s", e.Field, e.Value, e.Want)
 }
 
-func (c *Config) check() error {
+// Port is what is set for a virtual port.
+type Port struct {
+	// Weight is VmqWeight. A port of weight 0 has no queue of its own, and where queues are fewer than ports, one that becomes free is
+	// for the heaviest of those that wait.
+	Weight int
+	MAC    eth.MAC
+	// VLANs are those of its frames, 0 for frames without a tag; AnyVLAN is all.
+	VLANs   []uint16
+	AnyVLAN bool
+}
+
+// Cause says why a port has no queue of its own.
+type Cause string
+
+// Filter is what a queue's frames have: a destination address, and a VLAN, 0 for frames without a tag, or any.
+type Filter struct {
+	MAC     eth.MAC
+	VLAN    uint16
+	AnyVLAN bool
+}
+
+// Queues are the receive queues of a physical function.
+type Queues struct {
+	cfg   Config
+	ports []*port // in the order in which they came
+}
+
+type port struct {
+	name string
+	Port
+	filters []Filter // that a queue of its own has
+	queue   int      // 0: the default one
+	cause   Cause
+}
+
+// New returns the queues, which no port has. The error is a *FieldError.
+func New(cfg Config) (*Queues, error) {
 	for _, x := range []struct {
 		field string
 		value int
-		most  int
-	}{
-		{"MaxNumVmqs", c.VPorts, Most}, {"MaxNumMacAddrFilters", c.MACs, Most}, {"MaxNumVlanFilters", c.VLANs, mostVLANs},
-		{"receive queues", c.Queues, mostQueues}, {"processors", c.Processors, mostQueues},
-	} {
-		if x.value < 1 || x.value > x.most {
-			return &FieldError{x.field, x.value, fmt.Sprintf("1 to %d", x.most)}
+	}{{"MaxNumVmqs", cfg.Queues}, {"MaxNumMacAddrFilters", cfg.MACs}, {"MaxNumVlanFilters", cfg.VLANs}} {
+		if x.value < 1 || x.value > Most {
+			return nil, &FieldError{x.field, x.value, fmt.Sprintf("1 to %d", Most)}
+		}
+	}
+	return &Queues{cfg: cfg}, nil
+}
+
+// Config returns what the queues were made with.
+func (q *Queues) Config() Config { return q.cfg }
+
+// Set adds a port, or changes it, and gives it a queue if it may have one: the one that it has, if it has one and its filters still fit.
+// A queue that becomes free goes to a port that waits; no other port loses its own. The error is a *FieldError; nothing has changed then.
+func (q *Queues) Set(name string, p Port) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	o := q.find(name)
+	if o == nil {
+		o = &port{name: name}
+		q.ports = append(q.ports, o)
+	}
+	o.Port, o.filters = p, q.filtersOf(&p)
+	q.settle(o)
+	return nil
+}
+
+func (p *Port) check() error {
+	switch {
+	case p.Weight < 0 || p.Weight > MostWeight:
+		return &FieldError{"VmqWeight", p.Weight, fmt.Sprintf("0 to %d", MostWeight)}
+	case p.MAC[0]&1 != 0 || p.MAC == (eth.MAC{}):
+		return &FieldError{"MAC", p.MAC, "the address of one station"}
+	case len(p.VLANs) == 0 && !p.AnyVLAN:
+		return &FieldError{"VLANs", "none", fmt.Sprintf("at least one of 0 to %d", mostVLAN)}
+	}
+	for _, v := range p.VLANs {
+		if v > mostVLAN {
+			return &FieldError{"VLAN", v, fmt.Sprintf("0 to %d", mostVLAN)}
 		}
 	}
 	return nil
 }
 
-// VPort is what is set for a virtual port.
-type VPort struct {
-	// Weight is VmqWeight, 0 to 100. A port of weight 0 has no queue of its own: its frames go to the default port.
-	Weight int
-	// VRSS says that the host spreads the port's traffic (vRSS), and VMMQ that the adapter is to do it, which is an offload of vRSS and
-	// needs it (WinOF 5.50, 4.5.4.3).
-	VRSS, VMMQ bool
-	// Queues is VmmqQueuePairs, how many are asked for, 1 to 128.
-	Queues int
-	// Processor is where the first of its queues is served; the others follow.
-	Processor int
-}
-
-// Queue is a receive queue of a port.
-type Queue struct {
-	Number, Processor int
-	Frames, Bytes     uint64
-}
-
-// port is a port that there is.
-type port struct {
-	VPort
-	queues  []Queue
-	table   rss.Table
-	filters []Filter
-}
-
-// Sorter sorts the frames of a physical function.
-type Sorter struct {
-	cfg     Config
-	hash    *rss.Toeplitz
-	types   rss.Types
-	ports   [Most + 1]*port
-	filters map[key]uint8
-	vlans   map[uint16]int // how many filters name a VLAN
-	free    []int          // queues, the last is taken next
-	count   int            // ports beside the default one
-}
-
-// New returns a sorter with the default port alone, which has one queue. The error is a *FieldError.
-func New(cfg Config) (*Sorter, error) {
-	if err := cfg.check(); err != nil {
-		return nil, err
+// filtersOf returns the filters of a port's queue. Without *VMQVlanFiltering an address alone is one, and VLANs are told apart behind it.
+func (q *Queues) filtersOf(p *Port) (list []Filter) {
+	if p.AnyVLAN || !q.cfg.VLANFiltering {
+		return []Filter{{MAC: p.MAC, AnyVLAN: true}}
 	}
-	s := &Sorter{cfg: cfg, hash: rss.NewToeplitz(&rss.DefaultKey), types: rss.All, filters: map[key]uint8{}, vlans: map[uint16]int{}}
-	for q := cfg.Queues - 1; q >= 0; q-- {
-		s.free = append(s.free, q)
+	for _, v := range p.VLANs {
+		if f := (Filter{MAC: p.MAC, VLAN: v}); !slices.Contains(list, f) {
+			list = append(list, f)
+		}
 	}
-	s.ports[0] = &port{}
-	s.grant(s.ports[0], VPort{Weight: 100, Queues: 1})
-	return s, nil
+	return list
 }
 
-// SetHash replaces the key and the types of the hashes that spread frames.
-func (s *Sorter) SetHash(k *rss.Key, types rss.Types) {
-	s.hash, s.types = rss.NewToeplitz(k), types&rss.All
+// Remove takes a port away. Its queue, if it has one, goes to a port that waits.
+func (q *Queues) Remove(name string) {
+	q.ports = slices.DeleteFunc(q.ports, func(p *port) bool { return p.name == name })
+	q.settle(nil)
 }
 
-// Set makes a virtual port, or changes it, and returns how many queues it was granted, which may be fewer than it asked for: one
-// without VMMQ, or where *RssOnHostVPorts is 0, else what is free. It has none with weight 0. The error is a *FieldError; nothing has
-// changed then.
-func (s *Sorter) Set(n int, v VPort) (granted int, err error) {
-	if err := s.check(n, &v); err != nil {
-		return 0, err
-	}
-	p := s.ports[n]
+// Queue returns the number of a port's queue, or 0, the default one, and why that is so. ok is false if there is no such port.
+func (q *Queues) Queue(name string) (number int, why Cause, ok bool) {
+	p := q.find(name)
 	if p == nil {
-		p = &port{}
-		s.ports[n] = p
-		s.count++
+		return 0, "", false
 	}
-	return s.grant(p, v), nil
+	return p.queue, p.cause, true
 }
 
-func (s *Sorter) check(n int, v *VPort) error {
-	switch {
-	case n < 0 || n > Most:
-		return &FieldError{"virtual port", n, fmt.Sprintf("0 to %d", Most)}
-	case n > 0 && !s.cfg.VMQ:
-		return &FieldError{"*VMQ", 0, "1, for virtual ports with queues"}
-	case n > 0 && !s.cfg.PreferVMQ:
-		return &FieldError{"*RssOrVmqPreference", 0, "1, for virtual ports with queues"}
-	case n > 0 && s.ports[n] == nil && s.count == s.cfg.VPorts:
-		return &FieldError{"number of virtual ports", s.count + 1, fmt.Sprintf("at most %d (MaxNumVmqs)", s.cfg.VPorts)}
-	case v.Weight < 0 || v.Weight > 100 || n == 0 && v.Weight == 0:
-		return &FieldError{"VmqWeight", v.Weight, "0 to 100, and not 0 for the default port"}
-	case v.VMMQ && !v.VRSS:
-		return &FieldError{"VmmqEnabled", true, "false until vRSS is enabled"}
-	case v.Queues < 1 || v.Queues > mostSpread:
-		return &FieldError{"VmmqQueuePairs", v.Queues, fmt.Sprintf("1 to %d", mostSpread)}
-	case v.Processor < 0 || v.Processor >= s.cfg.Processors:
-		return &FieldError{"processor", v.Processor, fmt.Sprintf("0 to %d", s.cfg.Processors-1)}
+// Filters returns the filters of a port's own queue; none: it has none.
+func (q *Queues) Filters(name string) []Filter {
+	p := q.find(name)
+	if p == nil || p.queue == 0 {
+		return nil
+	}
+	return slices.Clone(p.filters)
+}
+
+// Used returns how many queues, addresses and VLANs ports have.
+func (q *Queues) Used() (queues, macs, vlans int) {
+	t := newTable(&q.cfg)
+	for _, p := range q.ports {
+		if p.queue != 0 {
+			t.add(p)
+		}
+	}
+	return len(t.numbers), len(t.macs), len(t.vlans)
+}
+
+func (q *Queues) find(name string) *port {
+	for _, p := range q.ports {
+		if p.name == name {
+			return p
+		}
 	}
 	return nil
 }
 
-// grant gives a port as many queues as it may have of those that are free, and keeps those that it has.
-func (s *Sorter) grant(p *port, v VPort) int {
-	want := v.Queues
-	if !v.VMMQ || !s.cfg.SpreadVPorts {
-		want = 1
+// settle decides anew who has which queue, when a port has changed; nil: one is gone. Those that have one keep it before it, and it keeps
+// its own before those that wait.
+func (q *Queues) settle(changed *port) {
+	t := newTable(&q.cfg)
+	for _, p := range q.ports {
+		if p.queue != 0 && p != changed {
+			t.admit(p)
+		}
 	}
-	if v.Weight == 0 {
-		want = 0
+	if changed != nil && changed.queue != 0 {
+		t.admit(changed)
 	}
-	for len(p.queues) > want {
-		last := len(p.queues) - 1
-		s.free = append(s.free, p.queues[last].Number)
-		p.queues = p.queues[:last]
+	waiting := slices.DeleteFunc(slices.Clone(q.ports), func(p *port) bool { return p.queue != 0 })
+	slices.SortStableFunc(waiting, func(a, b *port) int { return cmp.Compare(b.Weight, a.Weight) })
+	for _, p := range waiting {
+		t.admit(p)
 	}
-	for len(p.queues) < want && len(s.free) > 0 {
-		last := len(s.free) - 1
-		p.queues = append(p.queues, Queue{Number: s.free[last]})
-		s.free = s.free[:last]
-	}
-	for i := range p.queues {
-		p.queues[i].Processor = (v.Processor + i) % s.cfg.Processors
-	}
-	p.VPort = v
-	p.table.Spread(len(p.queues))
-	return len(p.queues)
-}
-
-// SetTable replaces a port's indirection table, whose entries count its queues from 0. The error is a *FieldError or a *rss.TableError.
-func (s *Sorter) SetTable(n int, entries []uint8) error {
-	if n < 0 || n > Most || s.ports[n] == nil {
-		return &FieldError{"virtual port", n, "one that there is"}
-	}
-	return s.ports[n].table.Set(entries, len(s.ports[n].queues))
-}
-
-// Remove takes a virtual port away, with its filters; its queues are free. The default port stays.
-func (s *Sorter) Remove(n int) {
-	if n < 1 || n > Most || s.ports[n] == nil {
-		return
-	}
-	p := s.ports[n]
-	for len(p.filters) > 0 {
-		s.RemoveFilter(n, p.filters[0])
-	}
-	s.grant(p, VPort{})
-	s.ports[n] = nil
-	s.count--
-}
-
-// Queues returns the queues of a port with their counters, which keep counting until the port changes; nil: there is no such port.
-func (s *Sorter) Queues(n int) []Queue {
-	if n < 0 || n > Most || s.ports[n] == nil {
-		return nil
-	}
-	return s.ports[n].queues
-}
-
-// LookaheadEnd is how many bytes of a frame with these headers the virtual switch reads, where receive buffers are split
-// (*VMQLookaheadSplit); 0: they are not.
-func (s *Sorter) LookaheadEnd(h *eth.Headers) int {
-	if !s.cfg.Lookahead {
-		return 0
-	}
-	return max(h.Network, h.Transport, h.Data)
 }

@@ -2,351 +2,242 @@ package vport
 
 import (
 	"errors"
-	"net/netip"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
-	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
 	"github.com/softvpi/softvpi/wire/eth"
-	"github.com/softvpi/softvpi/wire/tunnel"
+	"pgregory.net/rapid"
 )
 
-// full is a configuration in which everything is on.
-var full = Config{VMQ: true, PreferVMQ: true, VLANFiltering: true, SpreadVPorts: true, VPorts: 127, MACs: 127, VLANs: 125, Queues: 16,
-	Processors: 4}
-
-func mac(n byte) eth.MAC { return eth.MAC{2, 0, 0, 0, 0, n} }
-
-// udp returns a frame with a datagram of a flow; tci 0: without a tag.
-func udp(dst eth.MAC, tci uint16, flow uint16) []byte {
-	h := eth.Ethernet{Dst: dst, Src: mac(99), Tagged: tci != 0, TCI: tci, Type: eth.TypeIPv4}
-	d := eth.Datagram{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), SrcPort: flow, DstPort: 9, HopLimit: 9}
-	p := make([]byte, d.HeaderLen())
-	d.Put(p, 0)
-	return append(h.Append(nil), p...)
+// plain is an adapter of which a virtual switch is a user, with so many queues.
+func plain(queues int) Config {
+	return Config{VMQ: true, PreferVMQ: true, VLANFiltering: true, Queues: queues, MACs: Most, VLANs: 125}
 }
 
-func sorter(t testing.TB, cfg Config) *Sorter {
+func made(t *testing.T, cfg Config) *Queues {
 	t.Helper()
-	s, err := New(cfg)
+	q, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return q
 }
 
-// sort sorts a frame, in a tunnel if it is in one.
-func sort(s *Sorter, b []byte) (port, queue int) {
-	var h eth.Headers
-	var f tunnel.Frame
-	h.Parse(b)
-	if f.Find(&h, b, tunnel.Recognition{VXLANPort: tunnel.Port, NVGRE: true}) {
-		return s.Sort(&h, b, &f)
+// of is a port without a VLAN, unless it has some.
+func of(weight, mac int, vlans ...uint16) Port {
+	if vlans == nil {
+		vlans = []uint16{0}
 	}
-	return s.Sort(&h, b, nil)
+	return Port{Weight: weight, MAC: eth.MAC{2, 0, 0, 0, 0, byte(mac)}, VLANs: vlans}
 }
 
-// add makes a port of one queue with a filter.
-func add(t testing.TB, s *Sorter, n int, f Filter) {
+func set(t *testing.T, q *Queues, name string, p Port) {
 	t.Helper()
-	if _, err := s.Set(n, VPort{Weight: 100, Queues: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.AddFilter(n, f); err != nil {
+	if err := q.Set(name, p); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestSort: which port a frame goes to, by address and VLAN, inside tunnels too.
-func TestSort(t *testing.T) {
-	s := sorter(t, full)
-	add(t, s, 1, Filter{MAC: mac(1), AnyVLAN: true})
-	add(t, s, 2, Filter{MAC: mac(2)})
-	add(t, s, 3, Filter{MAC: mac(2), VLAN: 7})
-	add(t, s, 4, Filter{MAC: mac(1), VLAN: 9})
-	add(t, s, 5, Filter{MAC: mac(5), AnyVLAN: true, Tunneled: true, Network: 1000})
-	if _, err := s.Set(6, VPort{Weight: 0, Queues: 1}); err != nil {
-		t.Fatal(err)
+// check compares the queues of ports, "a1 b0", with what they are to be.
+func check(t *testing.T, q *Queues, want string) {
+	t.Helper()
+	var got []string
+	for _, w := range strings.Fields(want) {
+		n, why, ok := q.Queue(w[:1])
+		if !ok || (n == 0) != (why != "") {
+			t.Errorf("port %s: queue %d because %q, %t", w[:1], n, why, ok)
+		}
+		got = append(got, fmt.Sprint(w[:1], n))
 	}
-	if err := s.AddFilter(6, Filter{MAC: mac(6), AnyVLAN: true}); err != nil {
-		t.Fatal(err)
+	if s := strings.Join(got, " "); s != want {
+		t.Errorf("queues %s, want %s", s, want)
 	}
-	o := tunnel.Outer{Ethernet: eth.Ethernet{Dst: mac(1)}, Src: netip.MustParseAddr("192.0.2.1"), Dst: netip.MustParseAddr("192.0.2.2"),
-		DstPort: tunnel.Port}
-	inside := func(id uint32, dst byte) []byte {
-		return o.Append(nil, tunnel.Header{Kind: tunnel.VXLAN, ID: id}, udp(mac(dst), 0, 1))
+}
+
+// TestQueues_GivenBack: whoever comes first has a queue (MaxNumVmqs), nobody loses one to another, and one that is given back is for the
+// heaviest of those that wait.
+func TestQueues_GivenBack(t *testing.T) {
+	q := made(t, plain(2))
+	set(t, q, "a", of(1, 1))
+	set(t, q, "b", of(50, 2))
+	set(t, q, "c", of(10, 3))
+	set(t, q, "d", of(100, 4))
+	check(t, q, "a1 b2 c0 d0")
+	q.Remove("a")
+	check(t, q, "b2 c0 d1")
+	set(t, q, "d", of(0, 4))
+	check(t, q, "b2 c1 d0")
+	set(t, q, "d", of(100, 4))
+	check(t, q, "b2 c1 d0")
+	q.Remove("x")
+	q.Remove("b")
+	check(t, q, "c1 d2")
+}
+
+// TestQueues_Change: a port that has another address keeps its queue (its frames are known by the new one), unless nothing is left of
+// what its new filters take.
+func TestQueues_Change(t *testing.T) {
+	cfg := plain(2)
+	cfg.VLANs = 1
+	q := made(t, cfg)
+	set(t, q, "a", of(1, 1))
+	set(t, q, "b", of(1, 2, 7))
+	set(t, q, "c", of(100, 3))
+	set(t, q, "a", of(1, 9))
+	check(t, q, "a1 b2 c0")
+	if f := q.Filters("a"); len(f) != 1 || f[0].MAC[5] != 9 {
+		t.Errorf("filters %v after the address has changed", f)
 	}
-	for name, c := range map[string]struct {
-		frame []byte
-		want  int
+	set(t, q, "a", of(1, 9, 8))
+	check(t, q, "a0 b2 c1")
+	if f := q.Filters("a"); f != nil {
+		t.Errorf("filters %v without a queue", f)
+	}
+}
+
+// TestQueues_Keys: each key that takes queues away says so by its name.
+func TestQueues_Keys(t *testing.T) {
+	for _, c := range []struct {
+		key    string
+		change func(*Config)
+		ports  []Port
+		want   string
 	}{
-		"an address":                          {udp(mac(1), 0, 1), 1},
-		"an address in any VLAN":              {udp(mac(1), 5, 1), 1},
-		"the VLAN goes before any":            {udp(mac(1), 9, 1), 4},
-		"without a tag":                       {udp(mac(2), 0, 1), 2},
-		"a tag with a priority alone":         {udp(mac(2), 3<<13, 1), 2},
-		"a VLAN, whatever the priority":       {udp(mac(2), 3<<13|7, 1), 3},
-		"another VLAN":                        {udp(mac(2), 8, 1), 0},
-		"another address":                     {udp(mac(3), 0, 1), 0},
-		"a group":                             {udp(eth.Broadcast, 0, 1), 0},
-		"weight 0":                            {udp(mac(6), 0, 1), 0},
-		"inside a tunnel":                     {inside(1000, 5), 5},
-		"inside a tunnel of another network":  {inside(1001, 5), 1},
-		"inside a tunnel, an address outside": {inside(1000, 2), 1},
-		"an address inside, without a tunnel": {udp(mac(5), 0, 1), 0},
+		{"*VMQ", func(c *Config) { c.VMQ = false }, []Port{of(1, 1)}, "a0"},
+		{"*RssOrVmqPreference", func(c *Config) { c.PreferVMQ = false }, []Port{of(1, 1)}, "a0"},
+		{"VmqWeight", func(*Config) {}, []Port{of(0, 1), of(1, 2)}, "a0 b1"},
+		{"MaxNumVmqs", func(c *Config) { c.Queues = 1 }, []Port{of(1, 1), of(1, 2)}, "a1 b0"},
+		{"MaxNumMacAddrFilters", func(c *Config) { c.MACs = 1 }, []Port{of(1, 1), of(1, 1, 5), of(1, 2)}, "a1 b2 c0"},
+		{"MaxNumVlanFilters", func(c *Config) { c.VLANs = 1 }, []Port{of(1, 1), of(1, 2, 5), of(1, 3, 5), of(1, 4, 6), of(1, 5)},
+			"a1 b2 c3 d0 e4"},
+		{"filter for address", func(c *Config) { c.VLANFiltering = false }, []Port{of(1, 1, 5), of(1, 1, 6)}, "a1 b0"},
 	} {
-		if n, q := sort(s, c.frame); n != c.want || q != s.Queues(n)[0].Number {
-			t.Errorf("%s: port %d, queue %d, want port %d", name, n, q, c.want)
-		}
-	}
-	s.RemoveFilter(3, Filter{MAC: mac(2), VLAN: 7})
-	s.Remove(1)
-	for _, b := range [][]byte{udp(mac(2), 7, 1), udp(mac(1), 0, 1)} {
-		if n, _ := sort(s, b); n != 0 {
-			t.Errorf("a filter that is gone leads to port %d", n)
-		}
-	}
-	if len(s.vlans) != 1 {
-		t.Errorf("VLANs of filters: %v", s.vlans)
+		t.Run(c.key, func(t *testing.T) {
+			cfg := plain(Most)
+			c.change(&cfg)
+			q := made(t, cfg)
+			var causes []string
+			for i, p := range c.ports {
+				name := string(rune('a' + i))
+				set(t, q, name, p)
+				if _, why, _ := q.Queue(name); why != "" {
+					causes = append(causes, string(why))
+				}
+			}
+			check(t, q, c.want)
+			if len(causes) != 1 || !strings.Contains(causes[0], c.key) {
+				t.Errorf("causes %q, want one that names %s", causes, c.key)
+			}
+		})
 	}
 }
 
-// TestSet_Granted: how many queues a port is granted of those that it asks for.
-func TestSet_Granted(t *testing.T) {
-	for name, c := range map[string]struct {
-		cfg    func(*Config)
-		v      VPort
-		want   int
-		others int // queues that another port has
-	}{
-		"as asked":               {nil, VPort{Weight: 1, VRSS: true, VMMQ: true, Queues: 8}, 8, 0},
-		"what is free":           {nil, VPort{Weight: 1, VRSS: true, VMMQ: true, Queues: 8}, 5, 10},
-		"none is free":           {nil, VPort{Weight: 1, VRSS: true, VMMQ: true, Queues: 8}, 0, 15},
-		"without VMMQ":           {nil, VPort{Weight: 1, VRSS: true, Queues: 8}, 1, 0},
-		"*RssOnHostVPorts 0":     {func(c *Config) { c.SpreadVPorts = false }, VPort{Weight: 1, VRSS: true, VMMQ: true, Queues: 8}, 1, 0},
-		"weight 0 has no queues": {nil, VPort{VRSS: true, VMMQ: true, Queues: 8}, 0, 0},
-	} {
-		cfg := full
-		if c.cfg != nil {
-			c.cfg(&cfg)
-		}
-		s := sorter(t, cfg)
-		if c.others > 0 {
-			if n, err := s.Set(2, VPort{Weight: 100, VRSS: true, VMMQ: true, Queues: c.others}); err != nil || n != c.others {
-				t.Fatalf("%s: %d, %v", name, n, err)
-			}
-		}
-		if n, err := s.Set(1, c.v); err != nil || n != c.want || len(s.Queues(1)) != n {
-			t.Errorf("%s: %d queues, %v", name, n, err)
-		}
+// TestQueues_Filtering: with *VMQVlanFiltering 0 VLANs take no filters, and an address has one queue.
+func TestQueues_Filtering(t *testing.T) {
+	cfg := plain(Most)
+	cfg.VLANFiltering, cfg.VLANs = false, 1
+	q := made(t, cfg)
+	set(t, q, "a", of(1, 1, 5))
+	set(t, q, "b", of(1, 2, 6, 7, 8))
+	check(t, q, "a1 b2")
+	if queues, macs, vlans := q.Used(); queues != 2 || macs != 2 || vlans != 0 {
+		t.Errorf("%d queues, %d addresses, %d VLANs used", queues, macs, vlans)
 	}
 }
 
-// TestSort_Spread: a port's flows go to all of its queues, each flow to one, and by the table that is set; the queues are served by
-// processors from the first on.
-func TestSort_Spread(t *testing.T) {
-	s := sorter(t, full)
-	add(t, s, 1, Filter{MAC: mac(1), AnyVLAN: true})
-	if n, err := s.Set(1, VPort{Weight: 100, VRSS: true, VMMQ: true, Queues: 6, Processor: 3}); err != nil || n != 6 {
-		t.Fatal(n, err)
-	}
-	for round := range 2 {
-		for flow := range uint16(500) {
-			before := s.Queues(1)[0].Frames
-			n, q := sort(s, udp(mac(1), 0, flow))
-			if _, again := sort(s, udp(mac(1), 0, flow)); n != 1 || q != again {
-				t.Fatalf("a flow goes to queues %d and %d", q, again)
-			}
-			if round == 1 && s.Queues(1)[0].Frames != before+2 {
-				t.Fatal("the table does not count")
+// TestQueues_Invalid: what cannot be is refused by its field, and changes nothing.
+func TestQueues_Invalid(t *testing.T) {
+	for _, n := range []int{0, 128} {
+		for field, cfg := range map[string]Config{
+			"MaxNumVmqs": {Queues: n, MACs: 1, VLANs: 1}, "MaxNumMacAddrFilters": {Queues: 1, MACs: n, VLANs: 1},
+			"MaxNumVlanFilters": {Queues: 1, MACs: 1, VLANs: n},
+		} {
+			var bad *FieldError
+			if _, err := New(cfg); !errors.As(err, &bad) || bad.Field != field {
+				t.Errorf("%s=%d: %v", field, n, err)
 			}
 		}
-		for i, q := range s.Queues(1) {
-			if q.Frames == 0 || q.Bytes == 0 || q.Processor != (3+i)%4 {
-				t.Errorf("queue %d: %+v", i, q)
-			}
-		}
-		if err := s.SetTable(1, []uint8{0}); err != nil {
-			t.Fatal(err)
-		}
 	}
-	var bad *rss.TableError
-	if err := s.SetTable(1, []uint8{6}); !errors.As(err, &bad) {
-		t.Errorf("a queue of another port: %v", err)
-	}
-	if s.SetTable(9, []uint8{0}) == nil {
-		t.Error("the table of no port")
-	}
-	s.SetHash(&rss.DefaultKey, 0)
-	if _, q := sort(s, udp(mac(1), 0, 3)); q != s.Queues(1)[0].Number {
-		t.Error("a frame without a hash goes to another queue than the first")
-	}
-}
-
-// TestSort_Inner: flows inside one tunnel are spread, by their own headers.
-func TestSort_Inner(t *testing.T) {
-	s := sorter(t, full)
-	if _, err := s.Set(0, VPort{Weight: 100, VRSS: true, VMMQ: true, Queues: 8}); err != nil {
-		t.Fatal(err)
-	}
-	o := tunnel.Outer{Ethernet: eth.Ethernet{Dst: mac(1)}, Src: netip.MustParseAddr("192.0.2.1"), Dst: netip.MustParseAddr("192.0.2.2")}
-	for flow := range uint16(300) {
-		sort(s, o.Append(nil, tunnel.Header{Kind: tunnel.NVGRE, ID: 5}, udp(mac(1), 0, flow)))
-	}
-	for i, q := range s.Queues(0) {
-		if q.Frames == 0 {
-			t.Errorf("queue %d of 8 has nothing", i)
-		}
-	}
-}
-
-// TestRefused: what cannot be is refused by its name.
-func TestRefused(t *testing.T) {
-	one := VPort{Weight: 100, Queues: 1}
-	for name, c := range map[string]struct {
-		cfg func(*Config)
-		n   int
-		v   VPort
-	}{
-		"*VMQ":                    {func(c *Config) { c.VMQ = false }, 1, one},
-		"*RssOrVmqPreference":     {func(c *Config) { c.PreferVMQ = false }, 1, one},
-		"virtual port":            {nil, 128, one},
-		"VmqWeight":               {nil, 1, VPort{Weight: 101, Queues: 1}},
-		"VmmqEnabled":             {nil, 1, VPort{Weight: 1, VMMQ: true, Queues: 1}},
-		"VmmqQueuePairs":          {nil, 1, VPort{Weight: 1, Queues: 129}},
-		"processor":               {nil, 1, VPort{Weight: 1, Queues: 1, Processor: 4}},
-		"number of virtual ports": {func(c *Config) { c.VPorts = 1 }, 1, one},
+	q := made(t, plain(1))
+	set(t, q, "a", of(1, 1))
+	for field, p := range map[string]Port{
+		"VmqWeight": of(101, 1), "MAC": {Weight: 1, MAC: eth.MAC{1}, VLANs: []uint16{0}}, "VLANs": {Weight: 1, MAC: eth.MAC{2}},
+		"VLAN": of(1, 1, 4095),
 	} {
-		cfg := full
-		if c.cfg != nil {
-			c.cfg(&cfg)
-		}
-		s := sorter(t, cfg)
-		if name == "number of virtual ports" {
-			if _, err := s.Set(2, one); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var e *FieldError
-		if _, err := s.Set(c.n, c.v); !errors.As(err, &e) || e.Field != name || e.Want == "" {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := s.Set(0, one); err != nil {
-			t.Errorf("%s: the default port: %v", name, err)
-		}
-	}
-	for field, c := range map[string]Config{
-		"MaxNumVmqs": {}, "MaxNumMacAddrFilters": {VPorts: 1, MACs: 128}, "MaxNumVlanFilters": {VPorts: 1, MACs: 1},
-		"receive queues": {VPorts: 1, MACs: 1, VLANs: 1, Queues: 1025}, "processors": {VPorts: 1, MACs: 1, VLANs: 1, Queues: 1},
-	} {
-		var e *FieldError
-		if _, err := New(c); !errors.As(err, &e) || e.Field != field {
+		var bad *FieldError
+		if err := q.Set("a", p); !errors.As(err, &bad) || bad.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+	check(t, q, "a1")
 }
 
-// TestAddFilter_Refused: filters that cannot be, and more than there may be.
-func TestAddFilter_Refused(t *testing.T) {
-	for field, c := range map[string]struct {
-		cfg func(*Config)
-		n   int
-		f   Filter
-	}{
-		"virtual port":      {nil, 0, Filter{MAC: mac(1)}},
-		"address":           {nil, 1, Filter{MAC: eth.Broadcast}},
-		"VLAN":              {nil, 1, Filter{MAC: mac(1), VLAN: 4095}},
-		"*VMQVlanFiltering": {func(c *Config) { c.VLANFiltering = false }, 1, Filter{MAC: mac(1), VLAN: 5}},
-		"virtual network":   {nil, 1, Filter{MAC: mac(1), AnyVLAN: true, Network: 1}},
-		"filter":            {nil, 1, Filter{MAC: mac(9), AnyVLAN: true}},
-		"number of filters": {func(c *Config) { c.MACs = 1 }, 1, Filter{MAC: mac(1)}},
-		"number of VLANs":   {func(c *Config) { c.VLANs = 1 }, 1, Filter{MAC: mac(1), VLAN: 6}},
-	} {
-		cfg := full
-		if c.cfg != nil {
-			c.cfg(&cfg)
-		}
-		s := sorter(t, cfg)
-		add(t, s, 1, Filter{MAC: mac(9), AnyVLAN: true})
-		if field == "number of VLANs" {
-			add(t, s, 2, Filter{MAC: mac(8), VLAN: 5})
-		}
-		var e *FieldError
-		if err := s.AddFilter(c.n, c.f); !errors.As(err, &e) || e.Field != field {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-}
-
-// TestQueues_Kept: whatever ports ask for, a queue belongs to one port at a time, none is lost, and no frame is without one.
-func TestQueues_Kept(t *testing.T) {
+// TestQueues_Property: whatever comes, goes and changes, a queue is one port's, no limit is passed, nobody loses a queue by what another
+// does, and nobody waits for what is free.
+func TestQueues_Property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, err := New(full)
+		cfg := Config{VMQ: rapid.IntRange(0, 9).Draw(t, "vmq") > 0, PreferVMQ: true, VLANFiltering: rapid.Bool().Draw(t, "filtering"),
+			Queues: rapid.IntRange(1, 5).Draw(t, "queues"), MACs: rapid.IntRange(1, 5).Draw(t, "MACs"),
+			VLANs: rapid.IntRange(1, 4).Draw(t, "VLANs")}
+		q, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			n := rapid.IntRange(0, 5).Draw(t, "port")
-			if rapid.IntRange(0, 3).Draw(t, "step") == 0 {
-				s.Remove(n)
-			} else if _, err := s.Set(n, VPort{Weight: rapid.IntRange(max(0, 1-n), 100).Draw(t, "weight"), VRSS: true,
-				VMMQ: rapid.Bool().Draw(t, "vmmq"), Queues: rapid.IntRange(1, 20).Draw(t, "queues")}); err != nil {
-				t.Fatal(err)
+			name := rapid.StringMatching("[a-h]").Draw(t, "port")
+			had := map[string]int{}
+			for _, p := range q.ports {
+				had[p.name] = p.queue
 			}
-			seen := map[int]bool{}
-			for p := range 6 {
-				for _, q := range s.Queues(p) {
-					if seen[q.Number] || q.Number < 0 || q.Number >= full.Queues {
-						t.Fatalf("queue %d is there twice, or cannot be", q.Number)
-					}
-					seen[q.Number] = true
+			if rapid.IntRange(0, 2).Draw(t, "remove") == 0 {
+				q.Remove(name)
+			} else {
+				p := of(rapid.IntRange(0, 3).Draw(t, "weight"), rapid.IntRange(1, 7).Draw(t, "MAC"),
+					rapid.SliceOfN(rapid.Uint16Range(0, 5), 1, 3).Draw(t, "VLANs")...)
+				p.AnyVLAN = rapid.IntRange(0, 5).Draw(t, "any") == 0
+				if err := q.Set(name, p); err != nil {
+					t.Fatal(err)
 				}
 			}
-			if len(seen)+len(s.free) != full.Queues || len(s.Queues(0)) == 0 {
-				t.Fatalf("%d queues in use and %d free, of %d; the default port has %d", len(seen), len(s.free), full.Queues, len(s.Queues(0)))
-			}
+			invariants(t, q, name, had)
 		}
 	})
 }
 
-// TestLookahead: the part that the switch reads ends with the headers, where buffers are split.
-func TestLookahead(t *testing.T) {
-	var h eth.Headers
-	h.Parse(udp(mac(1), 0, 1))
-	cfg := full
-	if n := sorter(t, cfg).LookaheadEnd(&h); n != 0 {
-		t.Errorf("not split, and it ends at %d", n)
+// invariants checks what holds after a port has changed, when ports had these queues before.
+func invariants(t *rapid.T, q *Queues, changed string, had map[string]int) {
+	numbers, macs, vlans, filters := map[int]bool{}, map[eth.MAC]bool{}, map[uint16]bool{}, map[Filter]bool{}
+	all := newTable(&q.cfg)
+	for _, p := range q.ports {
+		if p.name != changed && had[p.name] != 0 && p.queue != had[p.name] {
+			t.Fatalf("%s changed, and %s has queue %d after %d", changed, p.name, p.queue, had[p.name])
+		}
+		if p.queue == 0 {
+			continue
+		}
+		if numbers[p.queue] || p.queue > q.cfg.Queues || p.Weight == 0 || !q.cfg.VMQ {
+			t.Fatalf("%s, of weight %d, has queue %d of %d, taken: %t", p.name, p.Weight, p.queue, q.cfg.Queues, numbers[p.queue])
+		}
+		numbers[p.queue], macs[p.MAC] = true, true
+		for _, f := range q.Filters(p.name) {
+			if filters[f] {
+				t.Fatalf("filter %v is there twice", f)
+			}
+			if filters[f] = true; f.VLAN != 0 {
+				vlans[f.VLAN] = true
+			}
+		}
+		all.add(p)
 	}
-	cfg.Lookahead = true
-	if n := sorter(t, cfg).LookaheadEnd(&h); n != 14+20+8 {
-		t.Errorf("it ends at %d", n)
+	if len(macs) > q.cfg.MACs || len(vlans) > q.cfg.VLANs {
+		t.Fatalf("%d addresses of %d, %d VLANs of %d", len(macs), q.cfg.MACs, len(vlans), q.cfg.VLANs)
 	}
-}
-
-// TestSort_Allocations: a frame costs no allocation.
-func TestSort_Allocations(t *testing.T) {
-	s := sorter(t, full)
-	add(t, s, 1, Filter{MAC: mac(1), AnyVLAN: true})
-	b := udp(mac(1), 5, 1)
-	if n := testing.AllocsPerRun(100, func() { sort(s, b) }); n != 0 {
-		t.Errorf("%v allocations", n)
+	if n, m, v := q.Used(); n != len(numbers) || m != len(macs) || v != len(vlans) {
+		t.Fatalf("%d, %d and %d used, want %d, %d and %d", n, m, v, len(numbers), len(macs), len(vlans))
 	}
-}
-
-// BenchmarkSort: frames to 127 virtual ports.
-func BenchmarkSort(b *testing.B) {
-	cfg := full
-	cfg.Queues = 256
-	s := sorter(b, cfg)
-	var frames [Most][]byte
-	for n := 1; n <= Most; n++ {
-		add(b, s, n, Filter{MAC: mac(byte(n)), AnyVLAN: true})
-		frames[n-1] = udp(mac(byte(n)), 0, uint16(n))
-	}
-	n := 0
-	for b.Loop() {
-		sort(s, frames[n])
-		n = (n + 1) % Most
+	if i := slices.IndexFunc(q.ports, func(p *port) bool { return p.queue == 0 && all.refuse(p) == "" }); i >= 0 {
+		t.Fatalf("%s waits, and may have a queue", q.ports[i].name)
 	}
 }

@@ -64,6 +64,8 @@ type Config struct {
 	// Machine are the machine's processors, of which RSS takes some for its queues; none: as many as the keys ask for, on one
 	// node.
 	Machine []rss.Processor
+	// Virtual is the receive queue of a virtual port; nil: the function is none, or has its rings as the keys say.
+	Virtual *VirtualQueue
 	// Host is what the host takes and gives.
 	Host Abilities
 }

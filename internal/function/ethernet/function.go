@@ -75,7 +75,7 @@ func (f *Function) Change(cfg Config) error {
 	if err := f.cfg.changes(&cfg); err != nil {
 		return err
 	}
-	cfg.Machine = f.cfg.Machine
+	cfg.Machine, cfg.Virtual = f.cfg.Machine, f.cfg.Virtual
 	f.cfg = cfg
 	was := f.filter.Over()
 	f.filter.Change(cfg.filter())

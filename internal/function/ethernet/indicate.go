@@ -90,6 +90,7 @@ func (f *Function) startReceive() {
 	for i := range f.receive {
 		r := &f.receive[i]
 		r.ring, r.due = queue.NewRing(ringSize(c), c.kept()), clock.Never
+		r.ring.Share(c.Virtual.pool())
 	}
 	f.setCompletion()
 }
@@ -110,10 +111,13 @@ func (f *Function) deliver(now clock.Time, q int, list []Packet) {
 	r := &f.receive[q]
 	r.turn += len(list)
 	r.arrived += uint32(len(list))
+	bytes := 0
 	for i := range list {
-		r.c.Packets++
-		r.c.Bytes += uint64(list[i].Len())
+		bytes += list[i].Len()
 	}
+	r.c.Packets += uint64(len(list))
+	r.c.Bytes += uint64(bytes)
+	f.cfg.Virtual.pool().Count(len(list), bytes)
 	if f.cfg.AsyncReceiveIndicate == 0 && !r.full && f.at(now, r, len(list)) {
 		f.drain(now, q)
 		if r.ring.Len() == 0 && len(list) > 0 {
@@ -164,7 +168,8 @@ func (f *Function) interrupt(r *receiveQueue) {
 
 // keep puts a packet into the ring, or loses it.
 func (r *receiveQueue) keep(f *Function, p *Packet) {
-	if !r.ring.Put(p, f.cfg.HeaderDataSplit != 0) {
+	if !r.ring.Put(p, f.cfg.splits()) {
+		f.cfg.Virtual.pool().Drop()
 		r.c.NoBuffer++
 		f.counters.NoBuffer++
 		return

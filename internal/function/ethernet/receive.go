@@ -249,7 +249,7 @@ func (f *Function) describe(p *Packet, o *offload.Packet) {
 		}
 	}
 	tagged := o.Headers.Tags > 0 && f.cfg.PriorityVLANTag != 0 && eth.EtherType(binary.BigEndian.Uint16(o.Parts[0][macs:])) == eth.TypeVLAN
-	split := f.cfg.HeaderDataSplit != 0
+	split := f.cfg.splits()
 	if !tagged && !split {
 		return
 	}
@@ -258,6 +258,9 @@ func (f *Function) describe(p *Packet, o *offload.Packet) {
 	if tagged {
 		p.Tagged, p.TCI = true, o.Headers.TCI
 		shift(&p.Header)
+	}
+	if split {
+		f.cfg.Virtual.pool().Split()
 	}
 	switch {
 	case tagged && split: // in one piece, which takes a copy

@@ -44,7 +44,7 @@ func (f *Function) startSpreading() {
 			machine[i].Number = i
 		}
 	}
-	f.processors = at.Choose(machine)
+	f.processors = c.Virtual.choose(at, machine, c.DefaultRecvRingProcessor)
 	f.used = len(f.processors)
 	f.first = max(0, slices.IndexFunc(f.processors, func(p rss.Processor) bool { return p.Number == c.DefaultRecvRingProcessor }))
 	if at.Profile == rss.Conservative {

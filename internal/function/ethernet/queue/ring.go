@@ -55,6 +55,7 @@ type Ring struct {
 	bytes int // of memory
 	keep  int // slots without a packet that may have memory
 	spare int // those that have
+	pool  *Pool
 }
 
 // NewRing returns a ring for so many packets, which keeps the memory of so many that are gone.
@@ -67,14 +68,23 @@ func (r *Ring) Keep(n int) { r.keep = n }
 func (r *Ring) Len() int { return r.count }
 
 // Room returns for how many more there is room.
-func (r *Ring) Room() int { return r.size - r.count }
+func (r *Ring) Room() int { return r.pool.room(r.size - r.count) }
+
+// Share makes an empty ring one of a pool.
+func (r *Ring) Share(p *Pool) { r.pool = p }
+
+// Release gives the pool back what the packets take that are still in the ring, which is not used any more.
+func (r *Ring) Release() {
+	r.pool.give(r.count)
+	r.pool = nil
+}
 
 // Memory returns how many bytes the ring holds for packets.
 func (r *Ring) Memory() int { return r.bytes }
 
 // Put adds a copy of a packet. split says that its first piece stays one of its own. It returns false if there is no room.
 func (r *Ring) Put(p *Packet, split bool) bool {
-	if r.count == r.size {
+	if r.count == r.size || !r.pool.take() {
 		return false
 	}
 	if r.count == len(r.slots) {
@@ -139,6 +149,7 @@ func (r *Ring) Remove(n int) {
 		r.empty(r.at(i))
 	}
 	r.count -= n
+	r.pool.give(n)
 	if r.first += n; r.first >= len(r.slots) && len(r.slots) > 0 {
 		r.first -= len(r.slots)
 	}
