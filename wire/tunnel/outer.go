@@ -27,7 +27,18 @@ func SourcePort(hash uint32) uint16 {
 
 // Append adds a frame in a tunnel to b.
 func (o *Outer) Append(b []byte, h Header, frame []byte) []byte {
-	n := HeaderLen + len(frame)
+	from := len(b)
+	b = append(o.AppendHead(b, h, len(frame)), frame...)
+	if at := o.udpAt(h); at != 0 {
+		udp := b[from+at:]
+		eth.UDP(udp).SetChecksum(eth.UDPChecksum(o.Src, o.Dst, udp))
+	}
+	return b
+}
+
+// AppendHead adds what comes before a frame of n bytes in a tunnel to b. A UDP checksum, which covers the frame, is 0.
+func (o *Outer) AppendHead(b []byte, h Header, n int) []byte {
+	n += HeaderLen
 	protocol := uint8(ProtocolGRE)
 	if h.Kind == VXLAN {
 		n, protocol = n+eth.UDPLen, eth.ProtocolUDP
@@ -46,15 +57,30 @@ func (o *Outer) Append(b []byte, h Header, frame []byte) []byte {
 		eth.IPv4(ip[:]).Encode(o.ToS, eth.IPv4Len+n, o.ID, o.TTL, protocol, o.Src.As4(), o.Dst.As4())
 		b = append(b, ip[:]...)
 	}
-	at := len(b)
 	if h.Kind == VXLAN {
 		var udp [eth.UDPLen]byte
 		eth.UDP(udp[:]).Encode(o.SrcPort, o.DstPort, n)
 		b = append(b, udp[:]...)
 	}
-	b = append(h.Append(b), frame...)
-	if h.Kind == VXLAN && o.Sum {
-		eth.UDP(b[at:]).SetChecksum(eth.UDPChecksum(o.Src, o.Dst, b[at:]))
+	return h.Append(b)
+}
+
+// HeadLen is how many bytes AppendHead adds.
+func (o *Outer) HeadLen(k Kind) int {
+	n := o.Ethernet.Len() + eth.IPv4Len + HeaderLen
+	if o.Src.Is6() {
+		n += eth.IPv6Len - eth.IPv4Len
 	}
-	return b
+	if k == VXLAN {
+		n += eth.UDPLen
+	}
+	return n
+}
+
+// udpAt returns where the UDP header is that is to have a checksum; 0: none is.
+func (o *Outer) udpAt(h Header) int {
+	if h.Kind != VXLAN || !o.Sum {
+		return 0
+	}
+	return o.HeadLen(h.Kind) - HeaderLen - eth.UDPLen
 }
