@@ -34,6 +34,11 @@ type TeamMemberStatus struct {
 	Role    string `json:"role"`           // Active or Backup
 	Speed   uint64 `json:"speed"`          // in bits per second; 0: not known
 	LACP    string `json:"lacp,omitempty"` // how the port is with type 3AD
+	// What the wire has carried: frames whole, also those that the member does not take and the team's own.
+	SentFrames     uint64 `json:"sent_frames"`
+	SentBytes      uint64 `json:"sent_bytes"`
+	ReceivedFrames uint64 `json:"received_frames"`
+	ReceivedBytes  uint64 `json:"received_bytes"`
 }
 
 // writeText prints a team.

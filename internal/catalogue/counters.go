@@ -28,6 +28,8 @@ var CounterSets = []CounterSet{
 	softReceiveQueues,
 	softSendQueues,
 	softFunctions,
+	softTeams,
+	softTeamMembers,
 }
 
 // CounterSetNamed returns the set with that printed name, alias or short name, in any letter case.

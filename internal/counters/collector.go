@@ -30,6 +30,8 @@ type Adapter struct {
 	Interfaces []Interface
 	// Functions are the virtual functions at its port.
 	Functions []Function
+	// Teams are those that it stands on.
+	Teams []Team
 }
 
 // Interface is a network interface of an adapter with its words, which are 0 when it is created.
@@ -81,7 +83,7 @@ type baseKey struct {
 type base struct {
 	words      device.Counters
 	interfaces []Interface
-	functions  []Function
+	named      map[string]map[string]uint64 // by the names of instances that count by themselves
 	resets     uint64
 	restarts   uint64
 }
@@ -95,15 +97,18 @@ func New(cfg Config) *Collector {
 	return &Collector{cfg: cfg, start: cfg.Now(), bases: map[baseKey]*base{}}
 }
 
-func (c *Collector) rebase(set string, a *Adapter) {
-	k := baseKey{set, a.Adapter}
+func (c *Collector) rebase(set *catalogue.CounterSet, a *Adapter) {
+	k := baseKey{set.Short, a.Adapter}
 	b := c.bases[k]
 	if b == nil {
 		b = &base{}
 		c.bases[k] = b
 	}
 	b.words, b.interfaces, b.restarts = a.Counters, slices.Clone(a.Interfaces), a.Restarts
-	b.words.Before, b.functions = nil, a.Functions
+	b.words.Before, b.named = nil, map[string]map[string]uint64{}
+	for _, x := range a.named(set.Instances) {
+		b.named[x.name] = x.values
+	}
 	b.resets++
 }
 
@@ -125,7 +130,7 @@ func (c *Collector) Reset(q ResetRequest) error {
 	defer c.mu.Unlock()
 	for i := range adapters {
 		if q.Adapter == "" || adapters[i].Name == q.Adapter {
-			c.rebase(set.Short, &adapters[i])
+			c.rebase(set, &adapters[i])
 			found = true
 		}
 	}
@@ -206,10 +211,10 @@ func (c *Collector) Snapshot(paths ...string) (Snapshot, error) {
 type instance struct {
 	name   string
 	labels map[string]string
-	of     *Interface // for instances that are interfaces
-	vf     *Function  // for instances that are virtual functions
-	part   int        // of the Ethernet function or the port (port.Untagged: no priority), for instances that are parts of it
-	device []*Adapter // the ports of the adapter's device, itself included
+	of     *Interface        // for instances that are interfaces
+	values map[string]uint64 // for instances that count by themselves
+	part   int               // of the Ethernet function or the port (port.Untagged: no priority), for instances that are parts of it
+	device []*Adapter        // the ports of the adapter's device, itself included
 }
 
 // instances returns the instances of a set for adapter number n; those of a device are its first port's.
@@ -238,10 +243,10 @@ func (c *Collector) instances(set *catalogue.CounterSet, adapters []Adapter, n i
 			}
 			all = append(all, instance{name: x.Name, labels: map[string]string{"adapter": a.Name, "interface": x.Name}, of: x, device: device})
 		}
-	case "function":
-		for n := range a.Functions {
-			f := &a.Functions[n]
-			all = append(all, instance{name: f.Name, labels: map[string]string{"adapter": a.Name, "function": f.Name}, vf: f, device: device})
+	case "function", "team", "member":
+		for _, x := range a.named(set.Instances) {
+			x.device = device
+			all = append(all, x)
 		}
 	case "port":
 		all = append(all, one("", "port", strconv.Itoa(max(a.Port, 1))))
@@ -286,9 +291,9 @@ func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel
 	case in.of != nil:
 		x.Epoch += in.of.Made
 		read = readInterface(set.Short, in.of, b)
-	case in.vf != nil:
+	case in.values != nil:
 		x.Epoch += a.Restarts
-		read = readFunction(in.vf, b)
+		read = readNamed(&in, b)
 	case set.Instances == "priority":
 		x.Epoch += a.Restarts
 		read = readPriority(a, b, in.part)

@@ -32,8 +32,8 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 				if set.Instances == "priority" {
 					has = priorityWords[short] != nil
 				}
-				if set.Instances == "function" {
-					has = slices.Contains(functionWords[set.Short], short)
+				if slices.Contains([]string{"function", "team", "member"}, set.Instances) {
+					has = slices.Contains(namedWords[set.Short], short)
 				}
 				if set.Instances == "interface" {
 					has = interfaceWords[set.Short][short] != nil || set.Short == "ethernet" && ethernetWords[set.Short][short] != nil
@@ -55,7 +55,7 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 			}
 		}
 	}
-	for set, of := range functionWords {
+	for set, of := range namedWords {
 		for _, short := range of {
 			if !read[set][short] {
 				t.Errorf("%s.%s is no counter of virtual functions", set, short)

@@ -1,34 +1,56 @@
 package counters
 
-import "slices"
-
 // Function is a virtual function of an adapter with its words, by the short names of the counters. They begin anew when the function does.
 type Function struct {
 	Name   string
 	Values map[string]uint64
 }
 
-// functionWords are the words that virtual functions have, by the short name of the set.
-var functionWords = map[string][]string{
+// namedWords are the words that instances have that count by themselves, by the short name of the set.
+var namedWords = map[string][]string{
 	"function": {"sent_bytes", "sent_frames", "received_bytes", "received_frames", "inside_sent_bytes", "inside_received_bytes",
 		"local_sent_bytes", "local_received_bytes", "spoofed_frames", "spoofed_mac", "spoofed_ethertype",
 		"spoofed_gid", "wrong_vlan", "redirected_dhcp",
 		"up", "programs", "queue_pairs"},
 	"vf_monitoring": {"firmware_cpu_seconds", "firmware_errors"},
+	"team": {"up", "speed", "members", "active_members", "fail_overs", "fail_backs", "announced", "peers_told", "lost", "stood_by", "returned",
+		"strange"},
+	"team_member": {"up", "active", "disabled", "speed", "sent_bytes", "sent_frames", "received_bytes", "received_frames", "lacp_partner",
+		"lacp_collecting", "lacp_distributing", "lacp_received", "lacp_sent", "lacp_errors", "lacp_timeouts", "lacp_markers"},
 }
 
-// readFunction reads a virtual function's totals since it was created, or since its set was reset.
-func readFunction(f *Function, b *base) readTotal {
-	var from Function
-	if b != nil {
-		if n := slices.IndexFunc(b.functions, func(o Function) bool { return o.Name == f.Name }); n >= 0 {
-			from = b.functions[n]
+// named returns what counts by itself at an adapter: its virtual functions, teams or their members.
+func (a *Adapter) named(kind string) (all []instance) {
+	switch kind {
+	case "function":
+		for _, f := range a.Functions {
+			all = append(all, instance{name: f.Name, labels: map[string]string{"adapter": a.Name, "function": f.Name}, values: f.Values})
+		}
+	case "team":
+		for _, t := range a.Teams {
+			all = append(all, instance{name: t.Name, labels: map[string]string{"adapter": a.Name, "team": t.Name}, values: t.Values})
+		}
+	case "member":
+		for _, t := range a.Teams {
+			for _, m := range t.Members {
+				all = append(all, instance{name: t.Name + ", " + m.Name, values: m.Values,
+					labels: map[string]string{"adapter": a.Name, "team": t.Name, "member": m.Name}})
+			}
 		}
 	}
+	return all
+}
+
+// readNamed reads the totals of an instance since it began, or since its set was reset.
+func readNamed(in *instance, b *base) readTotal {
+	var from map[string]uint64
+	if b != nil {
+		from = b.named[in.name]
+	}
 	return func(short string) (now, before uint64) {
-		now = f.Values[short]
-		if before = from.Values[short]; before > now {
-			before = 0 // another function of that name
+		now = in.values[short]
+		if before = from[short]; before > now {
+			before = 0 // another one of that name
 		}
 		return now, before
 	}

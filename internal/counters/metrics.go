@@ -15,7 +15,7 @@ import (
 // units: times in seconds, bits as bytes. Counters that nothing counts are absent.
 func (c *Collector) Metrics() http.Handler {
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(newMetrics(c))
+	r.MustRegister(newMetrics(c), members(c.cfg.Read))
 	if c.cfg.Driver != nil {
 		r.MustRegister(driverValues(c.cfg.Driver))
 	}
@@ -43,6 +43,7 @@ var setLabels = map[string][]string{
 	"adapter": {"adapter"}, "device": {"device"}, "port": {"adapter", "port"}, "priority": {"adapter", "priority"},
 	"cpu": {"adapter", "cpu"}, "queue": {"adapter", "queue"},
 	"vport": {"adapter", "vport"}, "function": {"adapter", "function"}, "interface": {"adapter", "interface"},
+	"team": {"adapter", "team"}, "member": {"adapter", "team", "member"},
 }
 
 func newMetrics(c *Collector) *metrics {

@@ -15,12 +15,14 @@ import (
 // words returns the adapters with their counters.
 func (d *Driver) words() []counters.Adapter {
 	var out []counters.Adapter
+	teams := d.Roster.Counted()
 	for _, w := range d.host.Counters() {
 		at := d.cfg.Slot(int(w.Adapter))
 		w.Healing = d.healing.counters(w.Adapter)
 		out = append(out, counters.Adapter{
 			Counters: w, Generation: d.running[w.Adapter].Generation, Device: at.Device, Port: at.Port,
 			Interfaces: d.interfaces(int(w.Adapter), w.Ethernet), Functions: d.functionWords(w.Adapter),
+			Teams: teams[w.Name],
 		})
 	}
 	return out

@@ -2,6 +2,9 @@ package driver
 
 import (
 	"errors"
+	"net/http/httptest"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -119,6 +122,34 @@ func TestTeam_DisabledMember(t *testing.T) {
 	}
 	if got := roles(t, d); got != "a Connected Backup b Connected Active " {
 		t.Errorf("enabled again they are %s", got)
+	}
+}
+
+// TestTeam_Counted: teams made by command and those of the configuration are counter sets and metrics, each member by a name of its own,
+// with what it has carried and what it is.
+func TestTeam_Counted(t *testing.T) {
+	d := start(t, parsed(t, append(threeAtASwitch, "e=192.0.2.5/24,team=3AD,members=switch:s+switch:s")...))
+	defer stop(t, d)
+	mustTeam(t, d, "AFT", "a", "b")
+	across(t, end{d, 0}, end{d, 2})
+	w := httptest.NewRecorder()
+	d.counters.Metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	text := w.Body.String()
+	for _, line := range []string{`softvpi_team_members{adapter="a",team="T"} 2`, `softvpi_team_active_members{adapter="a",team="T"} 1`,
+		`softvpi_team_up{adapter="a",team="T"} 1`, `softvpi_team_member_active{adapter="a",member="b",team="T"} 1`,
+		`softvpi_team_member_info{adapter="a",lacp="none",member="a",role="Backup",status="Connected",team="T"} 1`,
+		`softvpi_team_members{adapter="e",team="e"} 2`, `softvpi_team_member_up{adapter="e",member="switch s (2)",team="e"} 1`} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	for _, carried := range []string{"sent_frames", "sent_bytes", "received_frames", "received_bytes"} {
+		if !regexp.MustCompile(`softvpi_team_member_` + carried + `_total\{adapter="a",member="b",team="T"\} [1-9]`).MatchString(text) {
+			t.Errorf("the active member has no %s", carried)
+		}
+	}
+	if m := d.Status().Teams[1].Members[1]; m.SentFrames == 0 || m.SentBytes < 64 || m.ReceivedFrames == 0 {
+		t.Errorf("status has %+v of the active member", m)
 	}
 }
 

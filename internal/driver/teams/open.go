@@ -51,7 +51,7 @@ func (r *Roster) putOnConfigured(i int, cfg *device.AdapterConfig) (err error) {
 	if cfg.Link = l; cfg.MAC == [6]byte{} {
 		cfg.MAC = l.MAC()
 	}
-	r.configured = append(r.configured, configured{i, l})
+	r.showConfigured(i, l)
 	return nil
 }
 
@@ -85,6 +85,7 @@ func (r *Roster) putOnMade(t *Team, cfg *device.AdapterConfig) (err error) {
 		l.SetDisabled(place+1, disabled)
 	}
 	cfg.Link, cfg.MAC, t.link = l, l.MAC(), l
+	r.show()
 	return nil
 }
 

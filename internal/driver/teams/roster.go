@@ -6,7 +6,7 @@
 // It says what teams are to be, opens their links (internal/link/team; internal/team decides what they do) and tells of them. The lives of
 // the adapters are the driver's, which it asks to put them on their wires.
 //
-// Files: roster has the teams and who is in them, set changes them, open opens their links, status and news tell of them.
+// Files: roster has the teams and who is in them, set changes them, open opens their links, status, counted and news tell of them.
 package teams
 
 import (
@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver/config"
@@ -59,8 +60,9 @@ type Config struct {
 // Roster has the teams of a driver. The zero value has none.
 type Roster struct {
 	cfg        Config
-	configured []configured // complete once the adapters are
-	made       []*Team      // with Changes held
+	configured []open  // complete once the adapters are
+	made       []*Team // with Changes held
+	shown      atomic.Pointer[[]open]
 	news       *news
 }
 

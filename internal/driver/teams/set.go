@@ -100,6 +100,7 @@ func (r *Roster) ModifyTeam(name string, q api.TeamRequest) (api.Team, error) {
 			return api.Team{}, err
 		}
 		t.Team = next
+		r.show()
 		return r.describe(t), nil
 	}
 	err = r.change(t, next)
@@ -237,11 +238,13 @@ func (r *Roster) change(t *Team, next registry.Team) error {
 		return err
 	}
 	t.Team, t.link = next, nil
+	r.show()
 	err := r.cfg.Driver.Rewire(touched)
 	if err == nil {
 		return nil
 	}
 	t.Team, t.link = before, nil
+	r.show()
 	back := errors.Join(r.cfg.Registry.Apply(before.Keep()...), r.cfg.Driver.Rewire(touched))
 	if back != nil {
 		for _, i := range touched {

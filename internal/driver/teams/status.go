@@ -8,34 +8,67 @@ import (
 	"github.com/softvpi/softvpi/internal/team"
 )
 
-// configured is a team of the configuration, on which an adapter stands.
-type configured struct {
-	adapter int
-	*linkteam.Link
+// open is a team whose wires are open, as it is shown: who looks holds nothing.
+type open struct {
+	name, adapter string // name is empty for a team of the configuration
+	failBack      bool
+	members       []openMember
+	link          *linkteam.Link
 }
 
-// Status returns the state of the teams: those of the configuration, and then those that were made by command and have members.
-func (r *Roster) Status() (all []api.TeamStatus) {
-	for _, t := range r.configured {
-		a := &r.cfg.Adapters[t.adapter]
-		o := status(t.Status())
-		o.Adapter, o.FailBackToPrimary = a.Name, !a.Team.NoFailBackToPrimary
-		for k := range o.Members {
-			o.Members[k].Wire, o.Members[k].Primary = a.Team.Members[k].String(), a.Team.Members[k].Primary
-		}
-		all = append(all, o)
+// openMember is one of its members.
+type openMember struct {
+	adapter, wire string // adapter is empty in a team of the configuration
+	primary       bool
+}
+
+// showConfigured shows a team of the configuration from now on.
+func (r *Roster) showConfigured(i int, l *linkteam.Link) {
+	a := &r.cfg.Adapters[i]
+	o := open{adapter: a.Name, failBack: !a.Team.NoFailBackToPrimary, link: l}
+	for k := range a.Team.Members {
+		m := &a.Team.Members[k]
+		o.members = append(o.members, openMember{wire: m.String(), primary: m.Primary})
 	}
-	r.cfg.Changes.Lock()
-	defer r.cfg.Changes.Unlock()
+	r.configured = append(r.configured, o)
+	r.show()
+}
+
+// show shows the teams as they are now: those of the configuration, and then those that were made by command and have members. The caller
+// holds Changes.
+func (r *Roster) show() {
+	list := slices.Clone(r.configured)
 	for _, t := range r.made {
 		if t.link == nil {
 			continue
 		}
-		o, members := status(t.link.Status()), r.Present(t)
-		o.Name, o.Adapter, o.FailBackToPrimary = t.Name, r.name(members[0]), !t.NoFallBack
-		for k, i := range members {
-			m, a := &o.Members[k], &r.cfg.Adapters[i]
-			m.Adapter, m.Wire, m.Primary = a.Name, a.WireName(), r.guid(i) == t.Primary
+		members := r.Present(t)
+		o := open{name: t.Name, adapter: r.name(members[0]), failBack: !t.NoFallBack, link: t.link}
+		for _, i := range members {
+			a := &r.cfg.Adapters[i]
+			o.members = append(o.members, openMember{adapter: a.Name, wire: a.WireName(), primary: r.guid(i) == t.Primary})
+		}
+		list = append(list, o)
+	}
+	r.shown.Store(&list)
+}
+
+// opened returns the teams that are shown.
+func (r *Roster) opened() []open {
+	if list := r.shown.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// Status returns the state of the teams.
+func (r *Roster) Status() (all []api.TeamStatus) {
+	for _, t := range r.opened() {
+		o := status(t.link.Status())
+		o.Name, o.Adapter, o.FailBackToPrimary = t.name, t.adapter, t.failBack
+		for k, m := range t.members {
+			x := &o.Members[k]
+			x.Adapter, x.Wire, x.Primary = m.adapter, m.wire, m.primary
 		}
 		all = append(all, o)
 	}
@@ -48,7 +81,8 @@ func status(s linkteam.Status) api.TeamStatus {
 		FailBacks: s.Counters.FailBacks, Announced: s.Counters.Announced, PeersTold: s.Counters.Told, Lost: s.Counters.Lost,
 		StoodBy: s.Counters.StoodBy, Returned: s.Counters.Returned, Strange: s.Counters.Strange}
 	for _, m := range s.Members {
-		x := api.TeamMemberStatus{Status: m.Status.String(), Role: m.Role.String(), Speed: m.Speed}
+		x := api.TeamMemberStatus{Status: m.Status.String(), Role: m.Role.String(), Speed: m.Speed, SentFrames: m.SentFrames,
+			SentBytes: m.SentBytes, ReceivedFrames: m.ReceivedFrames, ReceivedBytes: m.ReceivedBytes}
 		if m.LACP != nil {
 			x.LACP = m.LACP.String()
 		}

@@ -30,8 +30,11 @@ func (l *Link) Receive(in []frame.In) (int, error) {
 
 // sift hands up what of a member's frames is for the stations, to the beginning of in.
 func (l *Link) sift(now clock.Time, i int, got, in []frame.In) (n int) {
+	t := &l.members[i].traffic
 	for k := range got {
 		f := got[k]
+		t.ReceivedFrames++
+		t.ReceivedBytes += uint64(len(f.Data))
 		if !l.engine.Receive(now, i, f.Data) || !l.Wants(f.Data) {
 			continue
 		}

@@ -97,9 +97,13 @@ func (l *Link) pass(to int, frames []frame.Out) (n int, err error) {
 		}
 		return len(frames), nil
 	}
-	n, err = l.members[to].Send(frames)
+	m := &l.members[to]
+	n, err = m.Send(frames)
 	for i := range frames[:n] {
 		l.Sent(&frames[i])
+		count, bytes := frames[i].OnWire()
+		m.traffic.SentFrames += uint64(count)
+		m.traffic.SentBytes += uint64(bytes)
 	}
 	return n, err
 }
@@ -145,6 +149,11 @@ func (l *Link) emit(i int, f []byte, task offload.Task) bool {
 	o.HeadEnd = o.HeadStart + uint16(copy(o.Head[o.HeadStart:], f[:eth.EthernetLen]))
 	o.Payload, o.Task = f[eth.EthernetLen:], task
 	n, err := l.members[i].Send(l.own[:])
-	o.Payload = nil
-	return n == 1 && err == nil
+	if o.Payload = nil; n != 1 || err != nil {
+		return false
+	}
+	t := &l.members[i].traffic
+	t.SentFrames++
+	t.SentBytes += uint64(len(f))
+	return true
 }

@@ -65,6 +65,20 @@ type member struct {
 	link.Link
 	stations link.Stations
 	hears    []eth.MAC // to which it listens
+	traffic  Traffic
+}
+
+// Traffic is what a member has carried since the link was opened: frames whole, without their check sequence. Those that arrived at a
+// member that does not take them count too, and those of the team's own.
+type Traffic struct {
+	SentFrames, SentBytes         uint64
+	ReceivedFrames, ReceivedBytes uint64
+}
+
+// MemberStatus is how a member is, and what it has carried.
+type MemberStatus struct {
+	team.MemberStatus
+	Traffic
 }
 
 // name begins the link's errors.
@@ -215,7 +229,7 @@ type Status struct {
 	Type     team.Type
 	Hash     team.Hash
 	MAC      eth.MAC
-	Members  []team.MemberStatus
+	Members  []MemberStatus
 	Counters team.Counters
 }
 
@@ -225,7 +239,7 @@ func (l *Link) Status() Status {
 	defer l.state.Unlock()
 	s := Status{Type: l.kind, Hash: l.hash, MAC: l.engine.MAC(), Counters: l.engine.Counters()}
 	for i := range l.members {
-		s.Members = append(s.Members, l.engine.Status(i))
+		s.Members = append(s.Members, MemberStatus{l.engine.Status(i), l.members[i].traffic})
 	}
 	return s
 }

@@ -1,0 +1,79 @@
+package teams
+
+import (
+	"fmt"
+
+	"github.com/softvpi/softvpi/internal/counters"
+	linkteam "github.com/softvpi/softvpi/internal/link/team"
+	"github.com/softvpi/softvpi/internal/team"
+	"github.com/softvpi/softvpi/wire/lacp"
+)
+
+// Counted returns the teams that adapters stand on with their counters, by the adapters' names.
+func (r *Roster) Counted() map[string][]counters.Team {
+	all := map[string][]counters.Team{}
+	for _, t := range r.opened() {
+		all[t.adapter] = append(all[t.adapter], t.counted())
+	}
+	return all
+}
+
+// counted returns a team with its counters. One of the configuration has the name of its adapter, which no other team has.
+func (o *open) counted() counters.Team {
+	s := o.link.Status()
+	c := &s.Counters
+	t := counters.Team{Name: o.name, Values: map[string]uint64{"members": uint64(len(s.Members)), "fail_overs": c.FailOvers,
+		"fail_backs": c.FailBacks, "announced": c.Announced, "peers_told": c.Told, "lost": c.Lost, "stood_by": c.StoodBy,
+		"returned": c.Returned, "strange": c.Strange}}
+	if t.Name == "" {
+		t.Name = o.adapter
+	}
+	taken := map[string]bool{}
+	for k := range s.Members {
+		m, name := &s.Members[k], o.members[k].name()
+		for n := 2; taken[name]; n++ { // several ports of one switch
+			name = fmt.Sprintf("%s (%d)", o.members[k].name(), n)
+		}
+		taken[name] = true
+		if m.Role == team.Active {
+			t.Values["up"] = 1
+			t.Values["active_members"]++
+			t.Values["speed"] += m.Speed
+		}
+		t.Members = append(t.Members, countedMember(name, m))
+	}
+	return t
+}
+
+// name is that of the adapter, or of the wire.
+func (m *openMember) name() string {
+	if m.adapter != "" {
+		return m.adapter
+	}
+	return m.wire
+}
+
+func countedMember(name string, m *linkteam.MemberStatus) counters.TeamMember {
+	o := counters.TeamMember{Name: name, Role: m.Role.String(), Status: m.Status.String(), LACP: "none"}
+	o.Values = map[string]uint64{"up": one(m.Status == team.Connected), "active": one(m.Role == team.Active),
+		"disabled": one(m.Status == team.Disabled), "speed": m.Speed, "sent_bytes": m.SentBytes, "sent_frames": m.SentFrames,
+		"received_bytes": m.ReceivedBytes, "received_frames": m.ReceivedFrames}
+	l := m.LACP
+	if l == nil {
+		return o
+	}
+	o.LACP = l.State()
+	o.Values["lacp_partner"] = one(l.Speaks())
+	o.Values["lacp_collecting"] = one(l.Up && l.Actor.State&lacp.Collecting != 0)
+	o.Values["lacp_distributing"] = one(l.Up && l.Actor.State&lacp.Distributing != 0)
+	o.Values["lacp_received"], o.Values["lacp_sent"], o.Values["lacp_errors"] = l.Heard, l.Sent, l.Errors
+	o.Values["lacp_timeouts"], o.Values["lacp_markers"] = l.Timeouts, l.Markers
+	return o
+}
+
+func one(is bool) uint64 {
+	if is {
+		return 1
+	}
+	return 0
+}
