@@ -16,7 +16,7 @@ type vfCmd struct {
 
 // vfSettings are what create and set take.
 type vfSettings struct {
-	Settings []string `arg:"" optional:"" help:"mac=02:00:00:00:00:01, address=192.0.2.9/24, vlan= (0: none, 1 to 4094), vlans= (whose tags its programs may use: none, all, 10+20-29), link=auto|up|down, max= and min= (Mbit/s, 0: none), queues= (receive queues of its network interface, 1 to 64; 0: as the adapter's keys say), rdma=on|off, trust=on|off, group= (whose members' programs may attach; none), tap= (its network interface, which takes CAP_NET_ADMIN; none), netns= (the network namespace where that is opened, by name or path; none). Those that are not named stay as they are. mac, address, vlan, queues, rdma, tap and netns end the function's connections."`
+	Settings []string `arg:"" optional:"" help:"mac=02:00:00:00:00:01, address=192.0.2.9/24, vlan= (0: none, 1 to 4094), vlans= (whose tags its programs may use: none, all, 10+20-29), link=auto|up|down, max= and min= (Mbit/s, 0: none), queues= (receive queues of its network interface, 1 to 64; 0: as the adapter's keys say), rdma=on|off, trust=on|off, group= (whose members' programs may attach; none), tap= (its network interface, which takes CAP_NET_ADMIN; none), host= (in place of that the card of a virtual machine: datagram:PATH or stream:PATH, the driver's socket; tap:NAME; none), hostpeer= (the machine's datagram socket; none: PATH.peer), netns= (the network namespace where that is opened, by name or path; none). Those that are not named stay as they are. mac, address, vlan, queues, rdma, tap, host, hostpeer and netns end the function's connections."`
 }
 
 type vfListCmd struct {

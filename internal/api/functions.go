@@ -37,6 +37,11 @@ type FunctionStatus struct {
 	Group   string  `json:"group,omitempty"` // whose members' programs may attach, beside the driver's user; a name or number
 	TAP     string  `json:"tap,omitempty"`   // its network interface
 	NetNS   string  `json:"netns,omitempty"` // in which that is opened
+	// Host is who uses its Ethernet function: tap:NAME, datagram:PATH or stream:PATH, with the path of the virtual machine's datagram
+	// socket; HostState says whether a virtual machine has the other side: attended, waiting.
+	Host      string `json:"host,omitempty"`
+	HostPeer  string `json:"host_peer,omitempty"`
+	HostState string `json:"host_state,omitempty"`
 	// Rings are the queues that the network interface has, and QueuesRequested is how many were asked for; 0: as many as the keys say.
 	Rings           []RingStatus      `json:"rings,omitempty"`
 	QueuesRequested int               `json:"queues_requested,omitempty"`
@@ -50,7 +55,7 @@ type FunctionStatus struct {
 type FunctionRequest struct {
 	Adapter  string   `json:"adapter,omitempty" doc:"Of a new one: the adapter at whose port it is to be."`
 	Name     string   `json:"name,omitempty" doc:"Of a new one: letters, digits, and - _ . between them; at most 31."`
-	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 link=auto|up|down max=Mbit/s min=Mbit/s queues=0..64 rdma=on|off trust=on|off group=NAME tap=NAME|none netns=NAME|PATH|none."`
+	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 link=auto|up|down max=Mbit/s min=Mbit/s queues=0..64 rdma=on|off trust=on|off group=NAME tap=NAME|none host=tap:NAME|datagram:PATH|stream:PATH|none hostpeer=PATH|none netns=NAME|PATH|none."`
 	// Anew makes it another function for its programs, whatever changes: not for requests from outside.
 	Anew bool `json:"-"`
 }
@@ -139,6 +144,7 @@ func (f *FunctionStatus) WriteText(w io.Writer) {
 		{f.Min != 0, fmt.Sprintf("at least %g Mb/s", f.Min)}, {f.NoRDMA, "no RDMA"}, {f.Trust, "trusted"},
 		{f.Group != "", "group " + clean(f.Group)},
 		{f.TAP != "", "tap " + clean(f.TAP)},
+		{f.HostState != "", "host " + clean(f.Host) + " (" + f.HostState + ")"},
 		{f.QueuesRequested > 0 && len(f.Rings) > 0, fmt.Sprintf("queues %d of %d", len(f.Rings), f.QueuesRequested)},
 		{true, fmt.Sprintf("programs %d, queue pairs %d", f.Programs, f.QPs)},
 		{f.Counters["spoofed_mac"]+f.Counters["spoofed_gid"] > 0, fmt.Sprintf("spoofed %d", f.Counters["spoofed_mac"]+f.Counters["spoofed_gid"])}} {

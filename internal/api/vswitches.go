@@ -172,6 +172,7 @@ func (a *SwitchAdapter) WriteText(w io.Writer) {
 	}{{a.Machine != "", "machine " + clean(a.Machine)}, {a.Machine == "", "host"}, {a.Name != a.Function, `"` + clean(a.Name) + `"`},
 		{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {true, map[bool]string{true: "up", false: "down"}[f.Up]},
 		{f.TAP != "", "tap " + clean(f.TAP)},
+		{f.HostState != "", "host " + clean(f.Host) + " (" + f.HostState + ")"},
 		{len(f.Rings) > 0, fmt.Sprint("queues ", len(f.Rings))}, {true, map[bool]string{true: "RDMA", false: "no RDMA"}[a.RDMA]},
 		{a.RDMA, fmt.Sprintf("programs %d", f.Programs)}} {
 		if x.say {

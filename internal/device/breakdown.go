@@ -118,7 +118,7 @@ func (a *adapter) renew() error {
 	clear(a.byNumber)
 	clear(a.ids)
 	a.station = a.stand()
-	a.station.Switch(false) // until it is enabled
+	a.switchStation(false) // until it is enabled
 	return a.controlCongestion()
 }
 

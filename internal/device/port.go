@@ -59,7 +59,7 @@ func (a *adapter) serve(want []netip.Addr) []netip.Addr {
 func (a *adapter) unplug() {
 	a.links.Unplug()
 	a.function.GSI.Unplug()
-	a.station.Switch(false)
+	a.switchStation(false)
 	a.port.forget(a.station)
 	a.rewired()
 }
@@ -69,7 +69,7 @@ func (a *adapter) plugAgain() error {
 	if err := a.links.PlugAgain(); err != nil {
 		return err
 	}
-	a.station.Switch(true)
+	a.switchStation(true)
 	a.look()
 	if a.ib == nil {
 		a.followMTU(a.links.MTU())

@@ -136,6 +136,7 @@ func (h *Host) SetFunction(index uint32, v Virtual) error {
 		return err
 	}
 	a.station.SetShare(h.now(), v.Share)
+	a.switchStation(a.enabled)
 	a.guardRaw()
 	a.followWire()
 	a.reroute()
@@ -305,6 +306,12 @@ func (a *adapter) policed(s link.State) link.State {
 		}
 	}
 	return s
+}
+
+// switchStation turns the station of an adapter's RDMA function on or off. It stays off for a virtual function without RDMA that has a
+// host: RoCE to its MAC is then the host's, which may have RDMA of its own, as a virtual machine with Soft-RoCE.
+func (a *adapter) switchStation(on bool) {
+	a.station.Switch(on && !(a.virtual() && a.cfg.Virtual.NoRDMA && a.nic != nil))
 }
 
 // switchedDown reports whether it is an administrator who keeps a function's link down.

@@ -68,12 +68,12 @@ type Driver struct {
 	counters   *counters.Collector
 	api        *api.Server
 	stopTCP    func() error
-	managed    string                  // TCP address of the management interface
-	attach     *server.Server          // nil if programs cannot attach
-	noAttach   string                  // why not
-	containers []*budget.Quota         // of the sockets for containers
-	functions  functions               // virtual ones
-	taps       map[string]*functionTAP // of them, by name; with changes held
+	managed    string                   // TCP address of the management interface
+	attach     *server.Server           // nil if programs cannot attach
+	noAttach   string                   // why not
+	containers []*budget.Quota          // of the sockets for containers
+	functions  functions                // virtual ones
+	ends       map[string]*functionHost // of them, by their words; with changes held
 	checks     []Check
 	captures   captures
 	pages      pages
@@ -124,7 +124,7 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 	}
 	d := &Driver{cfg: cfg, version: o.Version, own: o.OwnProcess, started: time.Now(), log: o.Log,
 		commands: commandlog.New(len(cfg.Adapters)), incidents: newIncidents(), functionWatch: newFunctionWatch(),
-		taps: map[string]*functionTAP{}}
+		ends: map[string]*functionHost{}}
 	d.ipoib.d = d
 	d.commands.Failed, d.commands.Ended, d.commands.Tenant = d.commandFailed, d.traceCommand, d.functionCommand
 	d.startTrace()
@@ -247,7 +247,7 @@ func (d *Driver) Close() error {
 		errs = append(errs, d.host.Close())
 	}
 	errs = append(errs, d.closeHosts())
-	d.closeTAPs()
+	d.closeFunctionHosts()
 	d.closeVLANs()
 	d.keepTrace()
 	if d.raised != nil {

@@ -39,28 +39,19 @@ type virtualFunction struct {
 	// refused are the requests for memory that were refused when somebody was told of them, who is told again at pagesDue.
 	refused  uint64
 	pagesDue clock.Time
-	close    func() // its socket; nil: it has none
+	close    func()        // its socket; nil: it has none
+	end      *functionHost // its host; nil: it has none
 }
 
 // decision is what is decided about a virtual function.
 type decision struct {
 	cfg device.FunctionConfig
-	tap tapPlace
+	// host is who uses its Ethernet function.
+	host hostPlace
 	// queues is how many receive queues its network interface is to have; 0: as many as the adapter's keys say.
 	queues int
 	group  string            // whose members' programs may attach, beside the driver's user; empty: nobody's
 	given  map[string]string // the settings, as they were given by name; a change makes another one
-}
-
-// give notes a setting.
-func (f *decision) give(name, value string) {
-	given := map[string]string{name: value}
-	for n, v := range f.given {
-		if n != name {
-			given[n] = v
-		}
-	}
-	f.given = given
 }
 
 // functions are the virtual ones, by their adapters and in the order in which they came to be. The holder of Driver.changes changes
@@ -137,6 +128,13 @@ func (s *functions) decide(f *virtualFunction, v decision) {
 	f.decision = v
 }
 
+// hosted says which host a virtual function has; nil: none.
+func (s *functions) hosted(f *virtualFunction, end *functionHost) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.end = end
+}
+
 // place returns at which adapter's port, and with which number, a virtual function is.
 func (s *functions) place(name string) (owner uint32, number int, ok bool) {
 	s.mu.Lock()
@@ -196,7 +194,7 @@ func (d *Driver) startFunctions(i uint32) {
 			d.log.Warn("a virtual function does not start", "function", f.cfg.Name, "cause", err)
 		}
 	}
-	d.pruneTAPs(i)
+	d.pruneHosts(i)
 	d.startVLANs(int(i))
 }
 

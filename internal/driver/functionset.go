@@ -45,7 +45,7 @@ func (d *Driver) CreateFunction(q api.FunctionRequest) (api.FunctionStatus, erro
 		return api.FunctionStatus{}, err
 	}
 	if err := d.startFunction(f); err != nil {
-		d.releaseTAP(f.tap.name)
+		d.releaseHost(f.host)
 		return api.FunctionStatus{}, errors.Join(wrongFunction(err), d.forgetFunction(f))
 	}
 	d.functions.add(f)
@@ -154,7 +154,7 @@ func (d *Driver) SetFunction(q api.FunctionRequest) error {
 		return err
 	}
 	if len(q.Settings) == 0 {
-		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, queues=, rdma=, trust=, group=, tap=, netns=")
+		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, queues=, rdma=, trust=, group=, tap=, host=, hostpeer=, netns=")
 	}
 	next := f.decision
 	if err := next.set(q.Settings); err != nil {
@@ -173,16 +173,14 @@ func (d *Driver) SetFunction(q api.FunctionRequest) error {
 // decide changes what is decided about a virtual function, all or nothing. It is another one for its programs if it has to be, or is to
 // be made anew.
 func (d *Driver) decide(f *virtualFunction, next decision, anew bool) error {
-	if next.group != f.group && f.close != nil {
-		if err := admit(paths.Function(d.cfg.Socket, f.cfg.Name), next.group); err != nil {
-			return err
-		}
+	if err := d.admitGroup(f, &next); err != nil {
+		return err
 	}
 	before, wasLive := f.decision, f.live
 	d.functions.decide(f, next)
 	defer func() {
-		d.releaseTAP(before.tap.name)
-		d.releaseTAP(next.tap.name)
+		d.releaseHost(before.host)
+		d.releaseHost(next.host)
 	}()
 	switch {
 	case !f.live && !d.enabled(f.cfg.Owner):
@@ -206,10 +204,26 @@ func (d *Driver) decide(f *virtualFunction, next decision, anew bool) error {
 	return wrongFunction(err)
 }
 
+// admitGroup lets another group's members at the sockets of a virtual function.
+func (d *Driver) admitGroup(f *virtualFunction, next *decision) error {
+	if next.group == f.group {
+		return nil
+	}
+	if f.close != nil {
+		if err := admit(paths.Function(d.cfg.Socket, f.cfg.Name), next.group); err != nil {
+			return err
+		}
+	}
+	if f.end != nil && next.host == f.host {
+		return f.host.admit(next.group)
+	}
+	return nil
+}
+
 // same reports whether a virtual function stays the same one for its programs and its host when another decision is taken.
 func (f *decision) same(next *decision) bool {
 	a, b := &f.cfg, &next.cfg
-	return a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN && a.Virtual.NoRDMA == b.Virtual.NoRDMA && f.tap == next.tap &&
+	return a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN && a.Virtual.NoRDMA == b.Virtual.NoRDMA && f.host == next.host &&
 		f.queues == next.queues
 }
 
@@ -226,7 +240,7 @@ func (d *Driver) RemoveFunction(name string) error {
 	}
 	d.stopFunction(f)
 	d.dropFunction(f)
-	d.releaseTAP(f.tap.name)
+	d.releaseHost(f.host)
 	return nil
 }
 
@@ -266,8 +280,8 @@ func (f *decision) set(words []string) error {
 	if next.cfg.VLAN != 0 && next.cfg.Virtual.VLANs != (bridge.VLANs{}) {
 		return api.Wrong("vlans", next.cfg.Virtual.VLANs.String(), "none while the virtual function is in a VLAN, whose tag it does not see")
 	}
-	if next.tap.space != "" && next.tap.name == "" {
-		return api.Wrong("netns", strconv.Quote(next.tap.space), "none without tap=")
+	if err := next.host.check(given); err != nil {
+		return err
 	}
 	*f = next
 	return nil
@@ -328,10 +342,10 @@ func (f *decision) setOne(name, value string) (err error) {
 			return nil
 		}
 		_, err = groupID(value)
-	case "tap", "netns":
-		return f.tap.set(name, value)
+	case "tap", "host", "hostpeer", "netns":
+		return f.host.set(name, value)
 	default:
-		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, link, max, min, queues, rdma, trust, group, tap, netns")
+		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, link, max, min, queues, rdma, trust, group, tap, host, hostpeer, netns")
 	}
 	return err
 }

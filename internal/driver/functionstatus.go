@@ -36,12 +36,10 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 	if len(list) == 0 {
 		return nil
 	}
-	now, queues := map[string]device.FunctionStatus{}, map[string][]api.RingStatus{}
+	now, hosts := map[string]device.FunctionStatus{}, map[string]*device.EthernetStatus{}
 	for _, f := range d.host.Functions(i) {
 		now[f.Name] = f
-		if e := d.host.Ethernet(f.Info.Index); e != nil {
-			queues[f.Name] = rings(e)
-		}
+		hosts[f.Name] = d.host.Ethernet(f.Info.Index)
 	}
 	d.functions.mu.Lock()
 	defer d.functions.mu.Unlock()
@@ -51,21 +49,36 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 			Name: f.cfg.Name, Adapter: d.running[i].Name, ByKeys: f.byKeys, MAC: net.HardwareAddr(f.cfg.MAC[:]).String(), VLAN: f.cfg.VLAN,
 			VLANs:   v.VLANs.String(),
 			Address: f.cfg.Addr.String(), Link: linkPolicies[v.Link], Max: mbits(v.Share.Most), Min: mbits(v.Share.Least),
-			NoRDMA: v.NoRDMA, Trust: v.Trust, Group: f.group, TAP: f.tap.name, NetNS: f.tap.space,
+			NoRDMA: v.NoRDMA, Trust: v.Trust, Group: f.group,
+			TAP: f.host.tap(), NetNS: f.host.space, Host: f.host.word(), HostPeer: f.host.remote(),
 			QueuesRequested: f.queues, Counters: map[string]uint64{},
+		}
+		if f.end != nil && f.end.place == f.host {
+			s.HostState = f.end.state()
 		}
 		if f.close != nil {
 			s.Socket = paths.Function(d.cfg.Socket, f.cfg.Name)
 		}
 		if o, ok := now[f.cfg.Name]; ok {
-			s.Rings = queues[f.cfg.Name]
 			s.Number, s.Up, s.Programs, s.QPs = o.Number, o.Up, o.Programs, o.Objects.QP
 			s.Counters = functionCounters(&o)
+			if e := hosts[f.cfg.Name]; e != nil {
+				s.Rings = rings(e)
+				s.Counters["host_lost"], s.Counters["host_dropped"] = hostLosses(e)
+			}
 			s.Counters["fw_cpu_usage_us"], s.Counters["errors2fw"] = d.functionWatch.spent(i, o.Number)
 		}
 		out = append(out, s)
 	}
 	return out
+}
+
+// hostLosses are the frames that a host did not get: those that nobody was there for, and those that it did not read in time.
+func hostLosses(e *device.EthernetStatus) (lost, dropped uint64) {
+	for i := range e.Queues {
+		dropped += e.Queues[i].Receive.NoBuffer
+	}
+	return e.Side.Lost, dropped
 }
 
 // functionCounters returns the counters of a virtual function: its frames and bytes by the wire and inside the port, what it tried to

@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/hostside"
 	"github.com/softvpi/softvpi/internal/registry"
 )
@@ -88,7 +89,7 @@ func (d *Driver) startVLAN(v *vlanInterface) error {
 	cfg := device.VLANConfig{Owner: uint32(i), Name: d.vlanName(i, v), VLAN: uint16(v.ID), Priority: uint8(v.Priority),
 		Addr: vlanAddress(d.host.Overview().Adapters[i].MAC, v)}
 	if v.TAP != "" && v.end == nil {
-		end, err := openTAPFor(tapPlace{name: v.TAP})
+		end, err := hostPlace{kind: config.HostTAP, at: v.TAP}.open()
 		if err != nil {
 			return err
 		}

@@ -173,7 +173,7 @@ func (d *Driver) checkVLANTAP(next *registry.VLAN, v *vlanInterface) error {
 	if next.TAP == "" {
 		return nil
 	}
-	if err := new(tapPlace).set("tap", next.TAP); err != nil {
+	if err := new(hostPlace).set("tap", next.TAP); err != nil {
 		return api.Wrong("tap", strconv.Quote(next.TAP), fmt.Sprintf("the name of a network interface, of 1 to %d bytes; none", tun.MaxName))
 	}
 	for _, o := range d.vlans {
@@ -181,7 +181,7 @@ func (d *Driver) checkVLANTAP(next *registry.VLAN, v *vlanInterface) error {
 			return api.Wrong("tap", strconv.Quote(next.TAP), "an interface that no other VLAN interface has")
 		}
 	}
-	return d.checkTAP(nil, next.TAP)
+	return d.checkHost(nil, hostPlace{kind: config.HostTAP, at: next.TAP})
 }
 
 // ModifyVLAN implements api.VLANSource: all or nothing. An interface with another name or VLAN is another one for its programs; its host's

@@ -1,6 +1,7 @@
 package hostside
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -103,12 +104,17 @@ func vacate(path, network string) error {
 		return fmt.Errorf("host: %q is a file and no socket: %w", path, os.ErrExist)
 	}
 	if err == nil {
+		// Who has it may be of another kind, connected to somebody else, or busy: only a socket that refuses is nobody's.
 		c, dialled := net.DialUnix(network, nil, &net.UnixAddr{Name: path, Net: network})
 		if dialled == nil {
 			_ = c.Close()
+		}
+		if !errors.Is(dialled, unix.ECONNREFUSED) && !os.IsNotExist(dialled) {
 			return fmt.Errorf("host: socket %q: another process has it: %w", path, os.ErrExist)
 		}
-		err = os.Remove(path)
+		if err = os.Remove(path); os.IsNotExist(err) {
+			err = nil
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("host: %w", err)
@@ -118,6 +124,17 @@ func vacate(path, network string) error {
 
 // Kind implements End.
 func (e *datagramEnd) Kind() string { return "datagram socket " + e.local }
+
+// Attended implements Attended. A socket that its owner has connected elsewhere refuses others.
+func (e *datagramEnd) Attended() bool {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	err = unix.Connect(fd, &unix.SockaddrUnix{Name: e.remote})
+	return err == nil || errors.Is(err, unix.EPERM)
+}
 
 // Read implements End.
 func (e *datagramEnd) Read(_ int, b []byte) int {

@@ -62,3 +62,9 @@ type End interface {
 	// Close gives the interface back; what was made for the driver is removed.
 	Close() error
 }
+
+// Attended is an End whose other side somebody has, as a virtual machine, or nobody. Any goroutine may ask.
+type Attended interface {
+	End
+	Attended() bool
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,9 +23,10 @@ type streamEnd struct {
 	fd       int // of the connection, -1: nobody is connected
 	ep       int
 	down     bool
-	in       []byte // what was read and is no whole frame yet
-	from, to int    // in use of it
-	out      []byte // the rest of a frame of which a part was written
+	there    atomic.Bool // somebody is connected
+	in       []byte      // what was read and is no whole frame yet
+	from, to int         // in use of it
+	out      []byte      // the rest of a frame of which a part was written
 	length   [lengthLen]byte
 	joined   []byte
 }
@@ -67,6 +69,7 @@ func (e *streamEnd) accept() bool {
 		return false
 	}
 	e.fd, e.from, e.to, e.out = fd, 0, 0, e.out[:0]
+	e.there.Store(true)
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer)
 	_ = unix.EpollCtl(e.ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 	pause(e.ep, e.listener, true) // who comes next waits
@@ -77,8 +80,12 @@ func (e *streamEnd) accept() bool {
 func (e *streamEnd) hangUp() {
 	unix.Close(e.fd)
 	e.fd = -1
+	e.there.Store(false)
 	pause(e.ep, e.listener, false)
 }
+
+// Attended implements Attended.
+func (e *streamEnd) Attended() bool { return e.there.Load() }
 
 // Ready implements End. It also writes the rest of a frame.
 func (e *streamEnd) Ready() uint64 {
@@ -240,6 +247,7 @@ func (e *streamEnd) Descriptors() []int { return []int{e.ep} }
 // Close implements End.
 func (e *streamEnd) Close() error {
 	e.release()
+	e.there.Store(false)
 	if err := os.Remove(e.path); err != nil && !os.IsNotExist(err) {
 		return err
 	}

@@ -113,7 +113,8 @@ func rowOf(f *api.FunctionStatus) functionRow {
 	}
 	r.Dropped = f.Counters["spoofed_mac"] + f.Counters["spoofed_ethertype"] + f.Counters["spoofed_gid"] + f.Counters["wrong_vlan"]
 	owner := []string{fmt.Sprintf("%d programs", f.Programs)}
-	for _, x := range []struct{ what, of string }{{"group", f.Group}, {"interface", f.TAP}, {"namespace", f.NetNS}} {
+	for _, x := range []struct{ what, of string }{{"group", f.Group}, {"interface", f.TAP}, {"namespace", f.NetNS},
+		{"machine at", machineText(f)}} {
 		if x.of != "" {
 			owner = append(owner, x.what+" "+x.of)
 		}
@@ -133,12 +134,24 @@ func rowOf(f *api.FunctionStatus) functionRow {
 	return r
 }
 
+// machineText says where a virtual machine has its card, and whether it is there; empty: the host is none.
+func machineText(f *api.FunctionStatus) string {
+	if f.HostState == "" {
+		return ""
+	}
+	return f.Host + " (" + f.HostState + ")"
+}
+
 // functionWords returns the settings of a virtual function, or of a new one.
 func functionWords(f *api.FunctionStatus) []functionWord {
 	if f == nil {
 		f = &api.FunctionStatus{Link: "auto", VLANs: "none"}
 	}
 	number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+	card := f.Host
+	if f.HostState == "" { // it is the network interface
+		card = ""
+	}
 	list := []functionWord{
 		{Name: "mac", Title: "MAC", Value: f.MAC, Help: "02:00:00:00:00:01"},
 		{Name: "address", Title: "Address", Value: f.Address, Help: "192.0.2.9/24"},
@@ -150,6 +163,8 @@ func functionWords(f *api.FunctionStatus) []functionWord {
 		{Name: "trust", Title: "Trust", Value: map[bool]string{true: "on", false: "off"}[f.Trust], Choices: []string{"off", "on"}},
 		{Name: "group", Title: "Group", Value: cmp.Or(f.Group, "none"), Help: "whose members may attach; none"},
 		{Name: "tap", Title: "Network interface", Value: cmp.Or(f.TAP, "none"), Help: "name of a TAP; none"},
+		{Name: "host", Title: "Machine's card", Value: cmp.Or(card, "none"), Help: "datagram:PATH or stream:PATH, the driver's socket; none"},
+		{Name: "hostpeer", Title: "Machine's socket", Value: cmp.Or(f.HostPeer, "none"), Help: "of datagrams; none: PATH.peer"},
 		{Name: "netns", Title: "Network namespace", Value: cmp.Or(f.NetNS, "none"), Help: "of the network interface; none"},
 	}
 	for i := range list {

@@ -42,23 +42,12 @@ func (a *Adapter) completeHost(field func(string) string) error {
 	if !a.WholeFrames() {
 		return api.Wrong(field("host, host_peer, wake"), "given", `nothing without "link": "interface", "tap", "datagram" or "switch"`)
 	}
-	const allowed = "tap:NAME, datagram:PATH or stream:PATH"
+	if err := CheckHost(field("host"), a.Host); err != nil {
+		return err
+	}
 	kind, at := a.HostKind()
-	switch kind {
-	case HostTAP:
-		if at == "" || len(at) > tun.MaxName || strings.ContainsAny(at, "/ %\x00") {
-			return api.Wrong(field("host"), fmt.Sprintf("%q", a.Host), fmt.Sprintf("tap: and the name of an interface, of 1 to %d bytes", tun.MaxName))
-		}
-		if a.Interface == at {
-			return api.Wrong(field("host"), fmt.Sprintf("%q", a.Host), "another interface than that of the adapter's link")
-		}
-	case HostDatagram, HostStream:
-		if !filepath.IsAbs(at) || len(at) > mostSocket || strings.Contains(at, "\x00") {
-			return api.Wrong(field("host"), fmt.Sprintf("%q", a.Host),
-				fmt.Sprintf("%s: and the path of a socket from the root, of at most %d bytes", kind, mostSocket))
-		}
-	default:
-		return api.Wrong(field("host"), fmt.Sprintf("%q", a.Host), allowed)
+	if kind == HostTAP && a.Interface == at {
+		return api.Wrong(field("host"), fmt.Sprintf("%q", a.Host), "another interface than that of the adapter's link")
 	}
 	if a.FollowInterface {
 		return api.Wrong(field("follow_interface"), "given", "nothing with a host: the addresses are the host's")
@@ -82,11 +71,49 @@ func (a *Adapter) completeHostPeer(field func(string) string, kind, at string) e
 		}
 		return nil
 	}
-	if a.HostPeer == "" {
-		a.HostPeer = at + peerSuffix
+	a.HostPeer = HostPeer(at, a.HostPeer)
+	return CheckHostPeer(field("host_peer"), a.HostPeer, at)
+}
+
+// CheckHost returns what is wrong with a host: TAP, datagram or stream socket, with its name or path.
+func CheckHost(field, value string) error {
+	kind, at, _ := strings.Cut(value, ":")
+	switch kind {
+	case HostTAP:
+		if CheckTAP(field, at) != nil {
+			return api.Wrong(field, fmt.Sprintf("%q", value), fmt.Sprintf("tap: and the name of an interface, of 1 to %d bytes", tun.MaxName))
+		}
+		return nil
+	case HostDatagram, HostStream:
+		if !filepath.IsAbs(at) || len(at) > mostSocket || strings.Contains(at, "\x00") {
+			return api.Wrong(field, fmt.Sprintf("%q", value),
+				fmt.Sprintf("%s: and the path of a socket from the root, of at most %d bytes", kind, mostSocket))
+		}
+		return nil
 	}
-	if p := a.HostPeer; !filepath.IsAbs(p) || len(p) > mostSocket || strings.Contains(p, "\x00") || p == at {
-		return api.Wrong(field("host_peer"), fmt.Sprintf("%q", p),
+	return api.Wrong(field, fmt.Sprintf("%q", value), "tap:NAME, datagram:PATH or stream:PATH")
+}
+
+// CheckTAP returns why no interface has a name.
+func CheckTAP(field, name string) error {
+	if name == "" || len(name) > tun.MaxName || strings.ContainsAny(name, "/ %:\x00\n\t") || name == "." || name == ".." {
+		return api.Wrong(field, fmt.Sprintf("%q", name), fmt.Sprintf("the name of a network interface, of 1 to %d bytes; none", tun.MaxName))
+	}
+	return nil
+}
+
+// HostPeer returns the path of a virtual machine's datagram socket: what is given, or else the driver's with ".peer" behind it.
+func HostPeer(at, given string) string {
+	if given != "" {
+		return given
+	}
+	return at + peerSuffix
+}
+
+// CheckHostPeer returns what is wrong with the path of a virtual machine's datagram socket; at is the driver's.
+func CheckHostPeer(field, peer, at string) error {
+	if !filepath.IsAbs(peer) || len(peer) > mostSocket || strings.Contains(peer, "\x00") || peer == at {
+		return api.Wrong(field, fmt.Sprintf("%q", peer),
 			fmt.Sprintf("the path of another socket than the driver's, from the root, of at most %d bytes", mostSocket))
 	}
 	return nil
