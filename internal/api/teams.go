@@ -55,7 +55,10 @@ type TeamSource interface {
 	DetachMember(team, adapter string) (Team, error)
 }
 
-const teamsURL = "/teams"
+const (
+	teamsURL     = "/teams"
+	teamLinksURL = teamsURL + "/links"
+)
 
 // TeamPath identifies a team in a path.
 type TeamPath struct {
@@ -71,6 +74,10 @@ type TeamMemberPath struct {
 func (s *Server) teamRoutes(d TeamSource) {
 	register(s, operation("GET", teamsURL, "teams", "The teams that were made by command"),
 		func(context.Context, *struct{}) (*one[[]Team], error) { return body(d.Teams()), nil })
+	register(s, operation("GET", teamLinksURL, "team-links", "How the teams are whose wires are open, and what their members have carried"),
+		func(context.Context, *struct{}) (*one[[]TeamStatus], error) {
+			return body(append([]TeamStatus{}, s.cfg.Driver.Overview().Teams...)), nil
+		})
 	register(s, operation("POST", teamsURL, "create-team", "Make a team without members"),
 		func(_ context.Context, in *struct{ Body TeamRequest }) (*one[Team], error) {
 			t, err := d.CreateTeam(in.Body)
@@ -113,6 +120,13 @@ func memberURL(team, adapter string) string {
 // Teams returns the teams that were made by command.
 func (c *Client) Teams(ctx context.Context) (list []Team, err error) {
 	err = c.call(ctx, "GET", teamsURL, nil, nil, &list)
+	return list, err
+}
+
+// TeamLinks returns how the teams are whose wires are open: those of the configuration, and those that were made by command and have
+// members.
+func (c *Client) TeamLinks(ctx context.Context) (list []TeamStatus, err error) {
+	err = c.call(ctx, "GET", teamLinksURL, nil, nil, &list)
 	return list, err
 }
 

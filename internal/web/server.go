@@ -97,6 +97,8 @@ func (s *Server) routes() {
 	handle("POST adapters/{name}/qos", s.setQoS)
 	handle("GET functions", s.functions)
 	handle("POST functions", s.changeFunction)
+	handle("GET teams", s.teams)
+	handle("POST teams", s.changeTeam)
 	handle("GET fabric", s.fabric)
 	handle("POST fabric", s.commandFabric)
 	handle("GET connections", s.connections)

@@ -180,6 +180,7 @@ type tab struct{ Name, Path, Title string }
 var navigation = []tab{
 	{"devices", Prefix, "Devices"},
 	{"functions", functionsURL, "Functions"},
+	{"teams", teamsURL, "Teams"},
 	{"counters", Prefix + "counters", "Counters"},
 	{"fabric", Prefix + "fabric", "Fabric"},
 	{"connections", Prefix + "connections", "Connections"},

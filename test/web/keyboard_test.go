@@ -16,7 +16,7 @@ import (
 var everyPage = []string{
 	"/web/", "/web/adapters/" + left, "/web/adapters/" + spare + "/advanced", "/web/adapters/" + left + "/performance",
 	"/web/adapters/" + left + "/port", "/web/adapters/" + left + "/qos",
-	"/web/counters", "/web/connections", "/web/events", "/web/capture", "/web/adapters/nobody",
+	"/web/functions", "/web/teams", "/web/counters", "/web/connections", "/web/events", "/web/capture", "/web/adapters/nobody",
 }
 
 // visit goes to a page of the driver.
