@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -350,5 +351,32 @@ func TestFunctions_HostRefused(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestFunctions_MachineAsks: a machine that asks where the addresses of RDMA functions at its port are is told, in its VLAN alone.
+func TestFunctions_MachineAsks(t *testing.T) {
+	d := start(t, hosting(t))
+	defer stop(t, d)
+	red, _, _ := machines(t, d)
+	red = red.reads()
+	const green = "02:00:00:00:00:0c"
+	create(t, d, "a", "green", "mac="+green, "address=192.0.2.12/24")
+	create(t, d, "a", "apart", "mac=02:00:00:00:00:0d", "address=192.0.2.13/24", "vlan=7")
+	ask := func(addr string) {
+		q := eth.ARP{Operation: eth.ARPRequest, SenderMAC: red.mac, SenderIP: netip.MustParseAddr("192.0.2.10"), TargetIP: netip.MustParseAddr(addr)}
+		h := eth.Ethernet{Dst: eth.Broadcast, Src: red.mac, Type: eth.TypeARP}
+		red.puts(t, append(q.Append(h.Append(nil)), make([]byte, 18)...))
+	}
+	for addr, mac := range map[string]string{"192.0.2.12": green, "192.0.2.1": d.Status().Adapters[0].MAC} {
+		m, err := net.ParseMAC(mac)
+		if err != nil {
+			t.Fatal(err)
+		}
+		apart := string(append([]byte{2, 5: 0x0d}, 192, 0, 2, 13)) // MAC and address of the answer
+		red.gets(t, string(append(m, netip.MustParseAddr(addr).AsSlice()...)), apart, func() {
+			ask("192.0.2.13")
+			ask(addr)
+		})
 	}
 }

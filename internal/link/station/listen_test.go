@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -92,5 +93,30 @@ func TestHear(t *testing.T) {
 		if (err != nil) != (i == mostHeard) {
 			t.Errorf("group %d: %v", i, err)
 		}
+	}
+}
+
+// TestInquired: a host behind a function at the port that asks everybody for a station's address gets the answer as if it had arrived,
+// and its question goes out all the same. What asks for nothing of the stations' is not answered.
+func TestInquired(t *testing.T) {
+	b := newBed(t, Config{}, at(1, 0, "10.0.0.1/24"))
+	b.sent()
+	for target, want := range map[string]int{"10.0.0.1": 1, "10.0.0.2": 0} {
+		ask := eth.ARP{Operation: eth.ARPRequest, SenderMAC: mac(9), SenderIP: netip.MustParseAddr("10.0.0.9"),
+			TargetIP: netip.MustParseAddr(target)}
+		var o frame.Out
+		o.Reset(nil)
+		o.HeadEnd += uint16(copy(o.Head[o.HeadStart:], frameTo(eth.Broadcast, 0, eth.TypeARP, ask.Append(nil))))
+		if !b.Goes(&o) {
+			t.Errorf("%s: the question does not leave", target)
+		}
+		var in [4]frame.In
+		n := b.Looped(in[:])
+		if n != want || n == 1 && (eth.MAC(in[0].Data) != mac(9) || eth.MAC(in[0].Data[6:]) != mac(1)) {
+			t.Errorf("%s: %d answers, want %d: %x", target, n, want, in[0].Data)
+		}
+	}
+	if n := len(b.sent()); n != 0 {
+		t.Errorf("%d frames of the link's own on the wire", n)
 	}
 }

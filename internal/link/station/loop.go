@@ -21,17 +21,34 @@ type loop struct {
 
 // put copies a frame.
 func (l *loop) put(o *frame.Out) bool {
+	i, ok := l.slot()
+	if ok {
+		l.slots[i] = appendFrame(l.slots[i][:0], o)
+	}
+	return ok
+}
+
+// copies copies a frame that is in one piece.
+func (l *loop) copies(b []byte) bool {
+	i, ok := l.slot()
+	if ok {
+		l.slots[i] = append(l.slots[i][:0], b...)
+	}
+	return ok
+}
+
+// slot returns the next one; false: there is none.
+func (l *loop) slot() (i int, ok bool) {
 	if l.slots == nil {
 		l.slots = make([][]byte, loopSlots)
 	}
 	if l.out+l.len == loopSlots {
 		l.drops++
-		return false
+		return 0, false
 	}
-	i := (l.head + l.len) % loopSlots
-	l.slots[i] = appendFrame(l.slots[i][:0], o)
+	i = (l.head + l.len) % loopSlots
 	l.len++
-	return true
+	return i, true
 }
 
 // hurry sets the timer for now: nothing else wakes who sleeps on the link's descriptors for a frame between its stations, which

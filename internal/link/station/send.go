@@ -108,7 +108,10 @@ func (s *Set) Goes(o *frame.Out) bool {
 	if s.unfit(o) {
 		return false
 	}
-	if o.Route == nil {
+	if !routed(o) {
+		if o.Head[o.HeadStart]&1 != 0 {
+			s.inquired(o)
+		}
 		return true
 	}
 	w, _ := o.Route.Path.(*path)

@@ -98,6 +98,8 @@ type Set struct {
 	lost   map[neighbour.Key]bool // addresses of stations that others have; changed under mu
 	swept  clock.Time
 	loop   loop
+	asking []byte // a question of a host at the port
+	reply  []byte // the answer
 	errs   [mostErrors]link.Unreachable
 	nerrs  int
 }
