@@ -26,7 +26,7 @@ func (p *port) enable(now clock.Time, up bool) {
 		p.partner.State &^= lacp.Synchronization
 		p.selected = unselected
 		p.actor.State &^= lacp.Expired
-		p.ntt = false
+		p.ntt, p.marks = false, false
 		return
 	}
 	p.expire(now)

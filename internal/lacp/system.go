@@ -41,19 +41,12 @@ type port struct {
 	fast           bool       // it is FAST_PERIODIC
 	last           [mostUnits]clock.Time
 	sent           uint64
+	// marked and answered are the numbers of its newest marker, and of the one that was answered; marks: it is still to be sent.
+	marked, answered uint32
+	marks            bool
 
 	heard, markers, errors, timeouts uint64
 }
-
-// answer is the response to a marker.
-type answer struct {
-	port   int
-	marker lacp.Marker
-}
-
-// mostAnswers is how many responses wait to be sent; of more the oldest is not sent. Nobody needs a marker's response who asks again
-// (6.5.4.1).
-const mostAnswers = 64
 
 // New returns a system whose links are all down. The error is an *Error.
 func New(cfg Config) (*System, error) {
@@ -129,26 +122,13 @@ func (s *System) Receive(now clock.Time, i int, b []byte) error {
 	case lacp.SubtypeMarker:
 		var m lacp.Marker
 		if m, err = lacp.ParseMarker(b); err == nil {
-			s.respond(i, m)
+			s.hearMarker(i, m)
 		}
 	}
 	if err != nil {
 		p.errors++
 	}
 	return err
-}
-
-// respond is the marker responder (6.5.4.2): what it is sent comes back as a response.
-func (s *System) respond(i int, m lacp.Marker) {
-	if m.Response {
-		return
-	}
-	s.ports[i].markers++
-	m.Response = true
-	if len(s.answers) == mostAnswers {
-		s.answers = s.answers[:copy(s.answers, s.answers[1:])]
-	}
-	s.answers = append(s.answers, answer{i, m})
 }
 
 // Advance lets timers end.
@@ -186,7 +166,7 @@ func (s *System) settle(now clock.Time, g *group) {
 // Deadline returns when Advance, or Transmit, is wanted next.
 func (s *System) Deadline() clock.Time {
 	next := clock.Never
-	if len(s.answers) > 0 {
+	if s.waitsToMark() {
 		return 0
 	}
 	for i := range s.ports {
@@ -204,10 +184,8 @@ func (s *System) Deadline() clock.Time {
 
 // Transmit returns a frame that is to be sent now, and by which port; nil: there is none.
 func (s *System) Transmit(now clock.Time) (port int, frame []byte) {
-	if len(s.answers) > 0 {
-		a := s.answers[0]
-		s.answers = s.answers[:copy(s.answers, s.answers[1:])]
-		return a.port, a.marker.Frame(s.ports[a.port].mac)
+	if i, f := s.transmitMarker(); f != nil {
+		return i, f
 	}
 	for i := range s.ports {
 		if u, ok := s.ports[i].unit(now); ok {

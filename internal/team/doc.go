@@ -18,8 +18,8 @@
 // members do not change; who attaches or detaches one makes another.
 //
 // Files: kind has the types, config what a team is made of; team is its members' lives, spread and hash which flow goes to which of
-// them, send and receive what happens to a frame, notice what frames say of addresses, peer who was told which member's address,
-// announce what everybody is told, status what people are shown.
+// them, move when it moves there, send and receive what happens to a frame, notice what frames say of addresses, peer who was told which
+// member's address, announce what everybody is told, status what people are shown.
 //
 // The link that is made of it is internal/link/team.
 package team

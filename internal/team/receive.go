@@ -40,6 +40,7 @@ func (t *Team) slow(now clock.Time, i int, b []byte) bool {
 	}
 	if t.members[i].usable() && t.lacp.Receive(now, i, b[eth.EthernetLen:]) == nil { // otherwise it has counted it
 		t.settle(now)
+		t.marked(now, i)
 	}
 	return true
 }

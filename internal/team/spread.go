@@ -34,7 +34,7 @@ func (s *spread) clear() {
 
 // respread gives buckets to the members that send now. Flows of one that still does stay there, unless there is another now that is to
 // have them.
-func (t *Team) respread() {
+func (t *Team) respread(now clock.Time) {
 	if t.cfg.Type == ALB {
 		for b, i := range t.spread.to {
 			if i >= 0 && !t.members[i].sends {
@@ -44,8 +44,9 @@ func (t *Team) respread() {
 		return
 	}
 	for b := range t.spread.to {
-		t.spread.to[b] = t.highest(uint32(b))
+		t.move(now, b, t.highest(uint32(b)))
 	}
+	t.mark(now)
 }
 
 // highest is the member that wins a bucket by weighted rendezvous hashing: when one fails only its own buckets move, and each to where
@@ -76,6 +77,7 @@ func (m *member) weight() float64 {
 func (t *Team) by(now clock.Time, flow uint32, size int) int {
 	s, b := &t.spread, flow%buckets
 	if t.cfg.Type != ALB {
+		s.last[b] = now
 		return int(s.to[b])
 	}
 	if s.to[b] < 0 || now.Sub(s.last[b]) >= forgotten {

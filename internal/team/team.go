@@ -15,6 +15,7 @@ type Team struct {
 	active  int // -1: none, or all alike
 	lacp    *lacp.System
 	spread  spread
+	moving  moving
 	peers   peers
 
 	stations []Station
@@ -66,6 +67,7 @@ func New(cfg Config) (*Team, error) {
 		t.members = append(t.members, member{Member: m})
 	}
 	t.spread.clear()
+	t.moving.clear()
 	t.SetStations(nil)
 	if cfg.Type != LACP || len(cfg.Members) == 0 {
 		return t, nil
@@ -122,7 +124,7 @@ func (t *Team) SetLink(now clock.Time, i int, up bool, speed uint64) {
 	m.came(now, up)
 	m.speed = speed
 	if t.turn(now, i); again {
-		t.respread()
+		t.respread(now)
 	}
 }
 
@@ -146,6 +148,7 @@ func (t *Team) Advance(now clock.Time) {
 	if t.lacp != nil {
 		t.lacp.Advance(now)
 		t.settle(now)
+		t.advanceMoves(now)
 	}
 	if t.proving <= now {
 		t.settle(now)
@@ -163,7 +166,7 @@ func (t *Team) Deadline() clock.Time {
 	}
 	next := clock.Min(t.proving, clock.Min(t.announce, t.peers.due))
 	if t.lacp != nil {
-		next = clock.Min(next, t.lacp.Deadline())
+		next = clock.Min(next, clock.Min(t.lacp.Deadline(), t.moving.due))
 	}
 	return next
 }
@@ -211,7 +214,7 @@ func (t *Team) settle(now clock.Time) {
 		t.note() // a member that carries nothing has come or gone
 		return
 	}
-	t.respread()
+	t.respread(now)
 	t.regroup(now)
 	if t.active != before {
 		t.moved(now, before)
