@@ -45,6 +45,7 @@ type FunctionStatus struct {
 	// Rings are the queues that the network interface has, and QueuesRequested is how many were asked for; 0: as many as the keys say.
 	Rings           []RingStatus      `json:"rings,omitempty"`
 	QueuesRequested int               `json:"queues_requested,omitempty"`
+	VMQ             *QueueStatus      `json:"vmq,omitempty"` // of a virtual port with a network interface
 	Socket          string            `json:"socket,omitempty"`
 	Programs        int               `json:"programs"`
 	QPs             int               `json:"qps"`
@@ -132,7 +133,10 @@ func (c *Client) ResetFunction(ctx context.Context, name string) error {
 
 // WriteText prints a virtual function as a line.
 func (f *FunctionStatus) WriteText(w io.Writer) {
-	state := map[bool]string{true: "up", false: "down"}[f.Up]
+	state, queue := map[bool]string{true: "up", false: "down"}[f.Up], ""
+	if f.VMQ != nil {
+		queue = f.VMQ.Text()
+	}
 	if f.Link != "auto" {
 		state += " (link=" + f.Link + ")"
 	}
@@ -146,6 +150,7 @@ func (f *FunctionStatus) WriteText(w io.Writer) {
 		{f.TAP != "", "tap " + clean(f.TAP)},
 		{f.HostState != "", "host " + clean(f.Host) + " (" + f.HostState + ")"},
 		{f.QueuesRequested > 0 && len(f.Rings) > 0, fmt.Sprintf("queues %d of %d", len(f.Rings), f.QueuesRequested)},
+		{queue != "", queue},
 		{true, fmt.Sprintf("programs %d, queue pairs %d", f.Programs, f.QPs)},
 		{f.Counters["spoofed_mac"]+f.Counters["spoofed_gid"] > 0, fmt.Sprintf("spoofed %d", f.Counters["spoofed_mac"]+f.Counters["spoofed_gid"])}} {
 		if x.say {
@@ -160,6 +165,7 @@ func (s *AdapterStatus) writeFunctions(w io.Writer) {
 	if v := s.SRIOV; v != nil && v.Support != "Unknown" {
 		fmt.Fprintf(w, "  SR-IOV: %s, %d of %d virtual functions%s\n", v.Support, v.Granted, v.Requested, sub("; ", v.Cause))
 	}
+	s.VMQ.writeText(w)
 	for i := range s.Functions {
 		s.Functions[i].WriteText(w)
 	}

@@ -126,6 +126,8 @@ type AdapterStatus struct {
 	// SRIOV is what the device's configuration grants the port; nil: it is no Ethernet port. Functions are the virtual functions at it.
 	SRIOV     *SRIOVStatus     `json:"sriov,omitempty"`
 	Functions []FunctionStatus `json:"functions,omitempty"`
+	// VMQ is what an Ethernet port offers of virtual machine queues; nil: it has no room for virtual ports.
+	VMQ *VMQStatus `json:"vmq,omitempty"`
 
 	// VLANs are the VLAN interfaces at the port.
 	VLANs []VLANStatus `json:"vlans,omitempty"`

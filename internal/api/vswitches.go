@@ -26,6 +26,7 @@ type SwitchAdapter struct {
 	Configured bool   `json:"configured" doc:"The driver's configuration has it."`
 	IOVWeight  int    `json:"iov_weight" doc:"Not 0: it is a virtual function with RDMA; 0: a machine's adapter has its network interface alone."`
 	RDMA       bool   `json:"rdma" doc:"Whether its programs have RDMA."`
+	VMQWeight  int    `json:"vmq_weight" doc:"Of one that is no virtual function: 0: it has no receive queue of its own, and comes through the default one."`
 	VMMQ       bool   `json:"vmmq" doc:"Of one that is no virtual function: whether its network interface has several receive queues."`
 	// Status is that of its function.
 	Status FunctionStatus `json:"status"`
@@ -42,7 +43,7 @@ type SwitchRequest struct {
 type SwitchAdapterRequest struct {
 	Switch   string   `json:"-"`
 	Function string   `json:"function,omitempty" doc:"Of a new one: letters, digits, and - _ . between them; at most 31."`
-	Settings []string `json:"settings" doc:"Words: name=TEXT machine=NAME|none iov=0..100 vmmq=on|off queues=0..64 rdma=on|off, and those of virtual functions."`
+	Settings []string `json:"settings" doc:"Words: name=TEXT machine=NAME|none iov=0..100 vmq=0..100 vmmq=on|off queues=0..64 rdma=on|off, and those of virtual functions."`
 }
 
 // VirtualSwitchSource is implemented by a driver with virtual switches, and is then served.
@@ -164,7 +165,10 @@ func (s *VirtualSwitch) WriteText(w io.Writer) {
 
 // WriteText prints a network adapter of a virtual switch as a line.
 func (a *SwitchAdapter) WriteText(w io.Writer) {
-	f := &a.Status
+	f, queue := &a.Status, ""
+	if f.VMQ != nil {
+		queue = f.VMQ.Text()
+	}
 	fmt.Fprintf(w, "  %s  %s", clean(a.Function), f.MAC)
 	for _, x := range []struct {
 		say  bool
@@ -173,7 +177,7 @@ func (a *SwitchAdapter) WriteText(w io.Writer) {
 		{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {true, map[bool]string{true: "up", false: "down"}[f.Up]},
 		{f.TAP != "", "tap " + clean(f.TAP)},
 		{f.HostState != "", "host " + clean(f.Host) + " (" + f.HostState + ")"},
-		{len(f.Rings) > 0, fmt.Sprint("queues ", len(f.Rings))}, {true, map[bool]string{true: "RDMA", false: "no RDMA"}[a.RDMA]},
+		{len(f.Rings) > 0, fmt.Sprint("queues ", len(f.Rings))}, {queue != "", queue}, {true, map[bool]string{true: "RDMA", false: "no RDMA"}[a.RDMA]},
 		{a.RDMA, fmt.Sprintf("programs %d", f.Programs)}} {
 		if x.say {
 			fmt.Fprintf(w, "  %s", x.text)

@@ -126,30 +126,31 @@ var flowControlKeys = []Key{
 var vmqKeys = []Key{
 	{
 		Name: "*VMQ", Base: AdapterClass, Group: groupVMQ, Generations: Both, Scope: physical, Type: NumericString,
-		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Virtual Machine Queues",
-		Description: "Sorts received packets into queues of virtual machines by destination address.",
+		Status: Built, Defaults: always(1), Choices: disableEnable, UI: true, Title: "Virtual Machine Queues",
+		Description: "Gives virtual ports, the adapters of a virtual switch, receive queues of their own, by destination address. Those without one share the default queue.",
+		Chosen:      "That InfiniBand ports, over which there are no virtual switches, have no use for this and the other keys of the group.",
 		Sources:     from(winof2, "3.4.5.2 VMQ Options", winof, "6.6 Virtualization Related Troubleshooting"),
 	},
 	{
 		Name: "*RssOrVmqPreference", Base: AdapterClass, Group: groupVMQ, Generations: Both, Scope: physical, Type: NumericString,
-		Defaults: always(0),
+		Effect: AtOnce, Status: Built, Defaults: always(0),
 		Choices: []Choice{
 			{0, "RSS", "reports what RSS can do"},
 			{1, "VMQ", "reports what VMQ can do"},
 		},
-		Description: "Which of the two the adapter offers if it could do either; virtual switches change it.",
+		Description: "Which of the two the adapter offers if it could do either. A virtual switch without SR-IOV sets it to 1 when it is made, and takes it back when it is removed.",
 		Sources:     vmqSources,
 	},
 	{
 		Name: "*VMQLookaheadSplit", Base: AdapterClass, Group: groupVMQ, Generations: MLX4, Scope: physical, Type: NumericString,
-		Defaults: always(1), Choices: disableEnable, UI: true, Title: "VMQ Lookahead Split",
-		Description: "Divides receive buffers into a part that the switch reads and one that only the virtual machine sees.",
+		Status: Built, Defaults: always(1), Choices: disableEnable, UI: true, Title: "VMQ Lookahead Split",
+		Description: "Divides receive buffers into a part that the switch reads and one that only the virtual machine sees: headers of frames by a virtual port's own queue have buffers of their own.",
 		Sources:     vmqMLX4,
 	},
 	{
 		Name: "*VMQVlanFiltering", Base: AdapterClass, Group: groupVMQ, Generations: Both, Scope: physical, Type: NumericString,
-		Defaults: always(1), Choices: disableEnable, UI: true, Title: "VMQ VLAN Filtering",
-		Description: "Sorts packets into queues by VLAN as well as by address.",
+		Status: Built, Defaults: always(1), Choices: disableEnable, UI: true, Title: "VMQ VLAN Filtering",
+		Description: "Sorts packets into queues by VLAN as well as by address: each VLAN of a queue takes a filter, and virtual ports with one address in several VLANs may each have a queue. Without it only the first of them has.",
 		Sources:     vmqSources,
 	},
 	{
@@ -161,20 +162,20 @@ var vmqKeys = []Key{
 	},
 	{
 		Name: "MaxNumVmqs", Base: AdapterClass, Group: groupVMQ, Generations: MLX4, Scope: physical, Type: NumericString,
-		Defaults: always(127), Min: 1, Max: 127, Unit: "queues",
+		Status: Built, Defaults: always(127), Min: 1, Max: 127, Unit: "queues",
 		Description: "Most virtual machine queues at the same time. Each has a receive ring with buffers, so fewer take less memory.",
 		Sources:     vmqMLX4,
 	},
 	{
 		Name: "MaxNumMacAddrFilters", Base: AdapterClass, Group: groupVMQ, Generations: MLX4, Scope: physical, Type: NumericString,
-		Defaults: always(127), Min: 1, Max: 127, Unit: "addresses",
-		Description: "Number of MAC addresses that the port reports it can filter.",
+		Status: Built, Defaults: always(127), Min: 1, Max: 127, Unit: "addresses",
+		Description: "Number of MAC addresses that the port can filter: so many different ones virtual ports with queues have at most.",
 		Sources:     vmqMLX4,
 	},
 	{
 		Name: "MaxNumVlanFilters", Base: AdapterClass, Group: groupVMQ, Generations: MLX4, Scope: physical, Type: NumericString,
-		Defaults: always(125), Min: 1, Max: 127, Unit: "VLANs",
-		Description: "Number of VLANs that each port reports it can filter.",
+		Status: Built, Defaults: always(125), Min: 1, Max: 127, Unit: "VLANs",
+		Description: "Number of VLANs that each port can filter: so many different ones virtual ports with queues have at most.",
 		Sources:     vmqMLX4,
 	},
 }

@@ -91,7 +91,8 @@ func newFakeOf(t testing.TB, g catalogue.Generation, names ...string) *fake {
 	}
 	f.switches = vswitch.New(vswitch.Config{Functions: quietly{f}, Registry: f.reg, Log: slog.New(slog.DiscardHandler),
 		Place: func(name string) (string, error) { return name, nil }, Taken: func(string) bool { return false },
-		Has: func(name string) bool { return slices.Contains(names, name) }})
+		Has:  func(name string) bool { return slices.Contains(names, name) },
+		Over: func(string, bool) {}, Reweigh: func(string) {}})
 	return f
 }
 

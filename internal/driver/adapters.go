@@ -156,7 +156,7 @@ func (d *Driver) enable(i int, k keys) error {
 		return errors.Join(d.host.Configure(uint32(i), k.Settings), d.changePriorities(i), d.changeFlowControl(i), d.startEthernet(i))
 	}
 	if d.cfg.Adapters[i].Host != "" {
-		if err := d.host.ConfigureEthernet(uint32(i), d.ethernetConfig(i)); err != nil {
+		if err := d.host.ConfigureEthernet(uint32(i), d.ownEthernet(i)); err != nil {
 			return err
 		}
 	}

@@ -73,6 +73,7 @@ type Driver struct {
 	noAttach   string                   // why not
 	containers []*budget.Quota          // of the sockets for containers
 	functions  functions                // virtual ones
+	queues     machineQueues            // of virtual ports
 	ends       map[string]*functionHost // of them, by their words; with changes held
 	checks     []Check
 	captures   captures

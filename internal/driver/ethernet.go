@@ -60,7 +60,7 @@ func (d *Driver) putHost(i int, cfg *device.AdapterConfig) error {
 
 // hostOf returns the Ethernet function of adapter i for its host, which outlives it: closeHosts closes it.
 func (d *Driver) hostOf(i int, end hostside.End) *device.EthernetConfig {
-	return &device.EthernetConfig{Host: end, Kept: true, Config: d.ethernetConfig(i), Raised: d.ethernetEvents(i)}
+	return &device.EthernetConfig{Host: end, Kept: true, Config: d.ownEthernet(i), Raised: d.ethernetEvents(i)}
 }
 
 // closeHosts closes the hosts of the Ethernet functions, once the adapters are closed.
@@ -133,7 +133,7 @@ func (d *Driver) startEthernet(i int) error {
 		return nil
 	}
 	index := uint32(i)
-	return errors.Join(d.host.SetEthernet(index, false), d.host.ConfigureEthernet(index, d.ethernetConfig(i)),
+	return errors.Join(d.host.SetEthernet(index, false), d.host.ConfigureEthernet(index, d.ownEthernet(i)),
 		d.host.SetEthernet(index, true))
 }
 
@@ -143,7 +143,7 @@ func (d *Driver) changeEthernet(i int) {
 	if d.cfg.Adapters[i].Host == "" {
 		return
 	}
-	if err := d.host.ChangeEthernet(uint32(i), d.ethernetConfig(i)); err != nil {
+	if err := d.host.ChangeEthernet(uint32(i), d.ownEthernet(i)); err != nil {
 		d.log.Warn("the Ethernet function does not follow its keys", "adapter", d.running[i].Name, "cause", err)
 	}
 }

@@ -173,6 +173,7 @@ func (d *Driver) startAllFunctions() error {
 // by command. The caller holds changes.
 func (d *Driver) startFunctions(i uint32) {
 	d.startSwitch(i)
+	d.startQueues(i)
 	d.monitor(i, d.functionWatch.now())
 	g, pf := d.grants(int(i)), d.host.Overview().Adapters[i].MAC
 	for n := range g.VFs {
@@ -202,6 +203,7 @@ func (d *Driver) startFunctions(i uint32) {
 // keys may have others when it is enabled.
 func (d *Driver) stopFunctions(i uint32) {
 	d.stopVLANs(int(i))
+	d.stopQueues(i)
 	for _, f := range d.functions.of(i) {
 		d.stopFunction(f)
 		if f.byKeys {
@@ -212,13 +214,18 @@ func (d *Driver) stopFunctions(i uint32) {
 
 // startFunction adds a virtual function to the device, and opens its socket.
 func (d *Driver) startFunction(f *virtualFunction) error {
+	defer d.settleQueues(f.cfg.Owner)
 	cfg := f.cfg
 	var err error
-	if cfg.Ethernet, err = d.hostFunction(f); err != nil {
+	if cfg.Ethernet, err = d.hostFunction(f); err != nil || cfg.Ethernet == nil {
+		d.releaseQueue(f)
+	}
+	if err != nil {
 		return err
 	}
 	index, err := d.host.AddFunction(cfg)
 	if err != nil {
+		d.releaseQueue(f)
 		return err
 	}
 	d.functions.settle(f, index, d.host.FunctionNumber(index), true)
@@ -228,6 +235,7 @@ func (d *Driver) startFunction(f *virtualFunction) error {
 	}
 	if err != nil {
 		d.stopFunction(f)
+		d.releaseQueue(f)
 	}
 	return err
 }
@@ -246,6 +254,8 @@ func (d *Driver) stopFunction(f *virtualFunction) {
 // dropFunction forgets a virtual function that was stopped.
 func (d *Driver) dropFunction(f *virtualFunction) {
 	d.functions.remove(f)
+	d.releaseQueue(f)
+	d.settleQueues(f.cfg.Owner)
 	if f.close != nil {
 		f.close()
 		f.close = nil

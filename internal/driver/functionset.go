@@ -190,6 +190,7 @@ func (d *Driver) decide(f *virtualFunction, next decision, anew bool) error {
 		if err != nil {
 			d.functions.decide(f, before)
 		}
+		d.reclaimQueue(f)
 		return wrongFunction(err)
 	}
 	d.stopFunction(f) // it is another one for everybody who knows it

@@ -63,7 +63,7 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 			s.Number, s.Up, s.Programs, s.QPs = o.Number, o.Up, o.Programs, o.Objects.QP
 			s.Counters = functionCounters(&o)
 			if e := hosts[f.cfg.Name]; e != nil {
-				s.Rings = rings(e)
+				s.Rings, s.VMQ = rings(e), d.queueStatus(i, f.cfg.Name)
 				s.Counters["host_lost"], s.Counters["host_dropped"] = hostLosses(e)
 			}
 			s.Counters["fw_cpu_usage_us"], s.Counters["errors2fw"] = d.functionWatch.spent(i, o.Number)

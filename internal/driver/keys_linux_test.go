@@ -154,6 +154,13 @@ var actingOf = map[string]string{
 	"VfCpuMonFwCpuUsageMax":          "functionwatch_linux_test.go",
 	"VfCpuMonErrors2FwMax":           "functionwatch_linux_test.go",
 	"*RssOnHostVPorts":               "functionqueues_linux_test.go",
+	"*VMQ":                           "vmq_linux_test.go",
+	"*RssOrVmqPreference":            "vmq_linux_test.go",
+	"*VMQLookaheadSplit":             "vmq_linux_test.go",
+	"*VMQVlanFiltering":              "vmq_linux_test.go",
+	"MaxNumVmqs":                     "vmq_linux_test.go",
+	"MaxNumMacAddrFilters":           "vmq_linux_test.go",
+	"MaxNumVlanFilters":              "vmq_linux_test.go",
 	"MaxFWPagesUsagePerVF":           "functionwatch_linux_test.go",
 }
 

@@ -267,6 +267,8 @@ func (d *Driver) follow(i int, before map[string]registry.Setting, changed bool)
 		return
 	}
 	d.healing.changed()
+	d.requeue(uint32(i))
+	d.followOffer(i)
 	d.changeEthernet(i)
 	d.monitor(uint32(i), d.functionWatch.now())
 	if err := d.changeCongestion(i); err != nil {
@@ -383,7 +385,7 @@ func (d *Driver) describe(s *AdapterStatus, wire link.State) {
 	if len(s.IPoIB) > 0 {
 		s.MAC = s.IPoIB[0].MAC
 	}
-	s.SRIOV, s.Functions = d.sriovStatus(s.Index), d.functionStatus(s.Index)
+	s.SRIOV, s.VMQ, s.Functions = d.sriovStatus(s.Index), d.vmqStatus(s.Index), d.functionStatus(s.Index)
 	s.VLANs = d.vlanStatus(int(s.Index))
 	at := d.cfg.Slot(int(s.Index))
 	s.Device, s.Port, s.Ports = d.running[at.First].Name, at.Port, at.Ports

@@ -21,6 +21,9 @@ type adapter struct {
 // mostQueues is how many receive queues an adapter can ask for.
 const mostQueues = 64
 
+// mostWeight is the largest VmqWeight, and IovWeight.
+const mostWeight = 100
+
 // decision is what is decided about a network adapter, beside the settings of its function.
 type decision struct {
 	name    string // as Windows' commands show it
@@ -33,7 +36,12 @@ type decision struct {
 	// many are asked for (VmmqQueuePairs, IovQueuePairsRequested), 0: as many as the keys of the switch's adapter say.
 	noVMMQ bool
 	queues int
+	// vmq is VmqWeight: whether a virtual port has a receive queue of the adapter's for itself, and before whom.
+	vmq int
 }
+
+// standard is what is decided about an adapter unless something else is.
+func standard(function string) decision { return decision{name: function, rdma: true, vmq: mostWeight} }
 
 // virtualPort reports whether the adapter is a virtual port of the physical function.
 func (d *decision) virtualPort() bool { return d.iov == 0 }
@@ -53,7 +61,8 @@ func (d *decision) hasRDMA() bool { return d.rdma && (d.machine == "" || d.iov >
 // words are the settings as they can be given again.
 func (d *decision) words() []string {
 	list := []string{"name=" + d.name, fmt.Sprintf("iov=%d", d.iov), "rdma=" + onOff(d.rdma), "vmmq=" + onOff(!d.noVMMQ),
-		fmt.Sprintf("queues=%d", d.queues)}
+		fmt.Sprintf("queues=%d", d.queues),
+		fmt.Sprintf("vmq=%d", d.vmq)}
 	if d.machine != "" {
 		list = append(list, "machine="+d.machine)
 	}
@@ -110,12 +119,16 @@ func (d *decision) setOne(name, value string) (own bool, err error) {
 			return true, nil
 		}
 		return true, printable(name, value)
-	case "iov":
+	case "iov", "vmq":
 		n, err := strconv.Atoi(value)
-		if err != nil || n < 0 || n > 100 {
-			return true, api.Wrong(name, strconv.Quote(value), "0 to 100")
+		if err != nil || n < 0 || n > mostWeight {
+			return true, api.Wrong(name, strconv.Quote(value), fmt.Sprintf("0 to %d", mostWeight))
 		}
-		d.iov = n
+		if name == "iov" {
+			d.iov = n
+		} else {
+			d.vmq = n
+		}
 		return true, nil
 	case "queues":
 		n, err := strconv.Atoi(value)
@@ -145,7 +158,7 @@ func (a *adapter) kept() registry.SwitchAdapter {
 
 func (a *adapter) describe(f api.FunctionStatus) api.SwitchAdapter {
 	return api.SwitchAdapter{Function: f.Name, Name: a.name, Machine: a.machine, Configured: a.configured, IOVWeight: a.iov,
-		RDMA: !f.NoRDMA, VMMQ: !a.noVMMQ, Status: f}
+		RDMA: !f.NoRDMA, VMQWeight: a.vmq, VMMQ: !a.noVMMQ, Status: f}
 }
 
 // AddSwitchAdapter implements api.VirtualSwitchSource.
@@ -175,7 +188,7 @@ func (s *Switches) add(v *vswitch, q api.SwitchAdapterRequest, configured bool) 
 	if err := printable("name", q.Function); err != nil { // the function has more to say of it
 		return nil, f, err
 	}
-	a := &adapter{function: q.Function, configured: configured, decision: decision{name: q.Function, rdma: true}}
+	a := &adapter{function: q.Function, configured: configured, decision: standard(q.Function)}
 	words := q.Settings
 	rest, err := a.set(words, v)
 	if err != nil {
@@ -210,7 +223,7 @@ func names(words []string, setting string) bool {
 func named(err error) error {
 	var f *api.FieldError
 	if errors.As(err, &f) && f.Field == "setting" && strings.HasPrefix(f.Allowed, "mac,") {
-		return api.Wrong(f.Field, f.Value, "name, machine, iov, vmmq, "+f.Allowed)
+		return api.Wrong(f.Field, f.Value, "name, machine, iov, vmq, vmmq, "+f.Allowed)
 	}
 	return err
 }
@@ -247,7 +260,7 @@ func (s *Switches) SetSwitchAdapter(q api.SwitchAdapterRequest) error {
 		return err
 	}
 	if len(q.Settings) == 0 {
-		return api.Wrong("settings", "empty", "name=, machine=, iov=, vmmq=, rdma=, and those of virtual functions")
+		return api.Wrong("settings", "empty", "name=, machine=, iov=, vmq=, vmmq=, rdma=, and those of virtual functions")
 	}
 	return s.change(v, a, q.Settings, a.configured)
 }
@@ -274,6 +287,9 @@ func (s *Switches) change(v *vswitch, a *adapter, words []string, configured boo
 	}
 	if anew && len(rest) == 0 { // the function is told nothing else
 		rest = append(rest, fmt.Sprintf("queues=%d", next.hostQueues()))
+	}
+	if next.vmq != before.vmq {
+		defer s.cfg.Reweigh(a.function)
 	}
 	if len(rest) == 0 {
 		return nil

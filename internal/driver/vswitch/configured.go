@@ -67,9 +67,13 @@ func (s *Switches) follow(c config.VirtualSwitch) error {
 		if err := s.cfg.Registry.Apply(next.Keep()...); err != nil {
 			return err
 		}
+		was := v.IOV
 		s.mu.Lock()
 		v.VirtualSwitch = next
 		s.mu.Unlock()
+		if v.IOV != was {
+			s.cfg.Over(v.Adapter, !v.IOV)
+		}
 	}
 	for i, a := range c.Adapters {
 		if err := s.followAdapter(v, a); err != nil {

@@ -36,7 +36,11 @@ type Config struct {
 	Has func(adapter string) bool
 	// Taken reports whether something else has a name, so that no switch can have it.
 	Taken func(name string) bool
-	Log   *slog.Logger
+	// Over follows a switch over an adapter that has come, gone or changed: one without SR-IOV has the adapter offer VMQ.
+	Over func(adapter string, offer bool)
+	// Reweigh follows another VmqWeight of an adapter's function.
+	Reweigh func(function string)
+	Log     *slog.Logger
 }
 
 // Switches are the virtual switches of a driver.
@@ -63,7 +67,7 @@ func New(cfg Config) *Switches {
 		v := &vswitch{VirtualSwitch: kept}
 		v.Adapters = nil
 		for _, k := range kept.Adapters {
-			a := &adapter{function: k.Function, configured: k.Configured, decision: decision{name: k.Function, rdma: true}}
+			a := &adapter{function: k.Function, configured: k.Configured, decision: standard(k.Function)}
 			if _, err := a.set(k.Settings, v); err == nil {
 				v.adapters = append(v.adapters, a)
 				continue
@@ -117,14 +121,37 @@ func (s *Switches) describe(v *vswitch, now map[string]api.FunctionStatus) api.V
 func (s *Switches) VirtualPort(function string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	a := s.adapterWith(function)
+	return a != nil && a.virtualPort()
+}
+
+// VMQWeight returns the VmqWeight of a switch's adapter; 0: the function is none.
+func (s *Switches) VMQWeight(function string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.adapterWith(function); a != nil {
+		return a.vmq
+	}
+	return 0
+}
+
+// SRIOV reports whether a switch with SR-IOV is over an adapter.
+func (s *Switches) SRIOV(adapter string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.all, func(v *vswitch) bool { return v.Adapter == adapter && v.IOV })
+}
+
+// adapterWith finds the adapter that a function is. The caller holds mu.
+func (s *Switches) adapterWith(function string) *adapter {
 	for _, v := range s.all {
 		for _, a := range v.adapters {
 			if strings.EqualFold(a.function, function) {
-				return a.virtualPort()
+				return a
 			}
 		}
 	}
-	return false
+	return nil
 }
 
 // CreateVirtualSwitch implements api.VirtualSwitchSource.
@@ -159,9 +186,10 @@ func (s *Switches) create(q api.SwitchRequest, configured bool) (*vswitch, error
 		return nil, err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.all = append(s.all, v)
 	slices.SortFunc(s.all, func(a, b *vswitch) int { return strings.Compare(a.Name, b.Name) })
+	s.mu.Unlock()
+	s.cfg.Over(v.Adapter, !v.IOV)
 	return v, nil
 }
 
@@ -234,8 +262,9 @@ func (s *Switches) remove(v *vswitch) error {
 		return err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.all = slices.DeleteFunc(s.all, func(o *vswitch) bool { return o == v })
+	s.mu.Unlock()
+	s.cfg.Over(v.Adapter, false)
 	return nil
 }
 

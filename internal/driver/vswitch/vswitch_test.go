@@ -56,6 +56,7 @@ type house struct {
 	*Switches
 	f   *functions
 	reg *registry.Registry
+	vmq []string // what followed about queues
 }
 
 func newHouse() *house {
@@ -68,7 +69,9 @@ func newHouse() *house {
 func (h *house) open() {
 	has := func(name string) bool { return name == "a" || name == "b" }
 	h.Switches = New(Config{Functions: h.f, Registry: h.reg, Has: has, Log: slog.New(slog.DiscardHandler),
-		Taken: func(name string) bool { return strings.EqualFold(name, "wire") },
+		Taken:   func(name string) bool { return strings.EqualFold(name, "wire") },
+		Over:    func(adapter string, offer bool) { h.vmq = append(h.vmq, fmt.Sprint(adapter, " ", offer)) },
+		Reweigh: func(function string) { h.vmq = append(h.vmq, fmt.Sprint(function, " ", h.VMQWeight(function))) },
 		Place: func(name string) (string, error) {
 			if !has(name) {
 				return "", api.Wrong("adapter", name, "a, b")
@@ -169,6 +172,8 @@ func TestRefused(t *testing.T) {
 		"iov is 1;":          h.add("s", "blue", "iov=1", "machine=x"),
 		"iov is \"-1\"":      h.add("s", "blue", "iov=-1"),
 		"queues is":          h.add("s", "blue", "queues=65"),
+		"vmq is \"101\"":     h.add("s", "blue", "vmq=101"),
+		"vmq is \"x\"":       h.set("s", "red", "vmq=x"),
 		"vmmq is":            h.add("s", "blue", "vmmq=1"),
 		"rdma is":            h.set("s", "red", "rdma=yes"),
 		"setting is \"vlan":  h.set("s", "red", "vlan"),
@@ -272,5 +277,25 @@ func TestQueues(t *testing.T) {
 	}
 	if h.open(); !h.VirtualPort("port") || h.VirtualPort("vm") {
 		t.Error("after a start virtual ports are other ones")
+	}
+}
+
+// TestVMQ: a switch without SR-IOV has its adapter offer VMQ while it is there; an adapter of it has weight 100 until it is given another
+// one, which is kept and told, and does not make it another function.
+func TestVMQ(t *testing.T) {
+	h := newHouse()
+	h.does(t, h.create("s", "a", false), h.create("v", "b", true), h.add("s", "port"), h.add("s", "light", "vmq=0"))
+	if h.VMQWeight("PORT") != 100 || h.VMQWeight("light") != 0 || h.VMQWeight("none") != 0 || h.SRIOV("a") || !h.SRIOV("b") {
+		t.Errorf("weights %d and %d, SR-IOV %t and %t", h.VMQWeight("port"), h.VMQWeight("light"), h.SRIOV("a"), h.SRIOV("b"))
+	}
+	if did := h.does(t, h.set("s", "port", "vmq=7"), h.set("s", "port", "vmq=7")); did != "" {
+		t.Errorf("did %s", did)
+	}
+	if h.open(); h.VMQWeight("port") != 7 || h.VMQWeight("light") != 0 {
+		t.Errorf("after a start the weights are %d and %d", h.VMQWeight("port"), h.VMQWeight("light"))
+	}
+	h.does(t, h.RemoveVirtualSwitch("s"), h.RemoveVirtualSwitch("v"))
+	if got := strings.Join(h.vmq, ", "); got != "a true, b false, port 7, a false, b false" {
+		t.Errorf("told %s", got)
 	}
 }
