@@ -63,9 +63,15 @@ func (g *guest) softvpiAs(t testing.TB, args ...string) *tool {
 // begin starts the program that a directory has, with these arguments, and with variables beside those of the environment.
 func begin(t testing.TB, dir string, variables []string, args ...string) *tool {
 	t.Helper()
-	p := &tool{name: strings.Join(args, " "), done: make(chan struct{})}
-	p.cmd = exec.Command(filepath.Join(dir, "softvpi"), args...)
-	p.cmd.Env = append(os.Environ(), variables...)
+	cmd := exec.Command(filepath.Join(dir, "softvpi"), args...)
+	cmd.Env = append(os.Environ(), variables...)
+	return started(t, strings.Join(args, " "), cmd)
+}
+
+// started starts a program on this machine, until the test ends.
+func started(t testing.TB, name string, cmd *exec.Cmd) *tool {
+	t.Helper()
+	p := &tool{name: name, cmd: cmd, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p.cmd.WaitDelay = stopLimit // a process that it left behind may keep its output open
