@@ -1,0 +1,220 @@
+package teams
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/vswitch"
+	"github.com/softvpi/softvpi/internal/registry"
+)
+
+// house is a driver with the adapters a, b and c at ports of a switch, and a registry in memory. It is the Driver of its roster.
+type house struct {
+	*Roster
+	t        *testing.T
+	changes  sync.Mutex
+	adapters []config.Adapter
+	known    []registry.Adapter
+	reg      *registry.Registry
+	log      *events.Log
+	wires    *vswitch.Switch
+	open     []link.Link // what carriers stand on
+	rewired  [][]int
+	failures []error // of the next calls of Rewire
+}
+
+func newHouse(t *testing.T) *house {
+	h := &house{t: t, reg: registry.NewVolatile("a test"), log: events.Open(events.Config{})}
+	var err error
+	if h.wires, err = vswitch.New(bridge.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"a", "b", "c"} {
+		h.adapters = append(h.adapters, config.Adapter{Name: name, Link: config.LinkSwitch,
+			Address: netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}), Wire: config.Wire{Switch: "s", Prefix: 24}})
+		known, err := h.reg.AddAdapter(name, catalogue.MLX5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.known = append(h.known, known)
+	}
+	h.start()
+	t.Cleanup(func() {
+		h.closeWires()
+		h.Roster.Close()
+		_ = h.log.Close()
+	})
+	return h
+}
+
+// start makes the roster of what the registry keeps.
+func (h *house) start() {
+	h.Roster = New(Config{Driver: h, Adapters: h.adapters, Registry: h.reg, Events: h.log, Log: slog.New(slog.DiscardHandler),
+		Changes: &h.changes})
+}
+
+func (h *house) closeWires() {
+	for _, l := range h.open {
+		_ = l.Close()
+	}
+	h.open = nil
+}
+
+func (h *house) Adapter(i int) registry.Adapter { return h.known[i] }
+func (h *house) InfiniBand(int) bool            { return false }
+func (h *house) Functions(int) int              { return 0 }
+func (h *house) VLANs(string) []string          { return nil }
+func (h *house) Wake()                          {}
+
+func (h *house) Named(name string) (int, error) {
+	i := slices.IndexFunc(h.adapters, func(a config.Adapter) bool { return a.Name == name })
+	if i < 0 {
+		return 0, api.Wrong("adapter", name, "a, b, c")
+	}
+	return i, nil
+}
+
+func (h *house) OpenWire(*config.Adapter, uint16) (link.Link, error) {
+	return h.wires.Open(vswitch.PortConfig{PortConfig: bridge.PortConfig{PVID: 1}})
+}
+
+// Rewire puts the carriers among adapters on their teams.
+func (h *house) Rewire(adapters []int) error {
+	h.rewired = append(h.rewired, adapters)
+	h.closeWires()
+	if len(h.failures) > 0 {
+		err := h.failures[0]
+		if h.failures = h.failures[1:]; err != nil {
+			return err
+		}
+	}
+	for _, i := range adapters {
+		if _, place := h.Of(i); place != 0 {
+			continue
+		}
+		var cfg device.AdapterConfig
+		if err := h.PutOn(i, &cfg); err != nil {
+			return err
+		}
+		h.open = append(h.open, cfg.Link)
+	}
+	return nil
+}
+
+// members says who is in the team T, who carries it, and who is shown.
+func (h *house) members() string {
+	t := h.Teams()[0]
+	var in, shown []string
+	for _, m := range t.Members {
+		in = append(in, m.Adapter+map[bool]string{true: "*"}[m.Primary])
+	}
+	for _, s := range h.Status() {
+		for _, m := range s.Members {
+			shown = append(shown, m.Adapter)
+		}
+	}
+	return fmt.Sprintf("%s carried by %s, shown %s", strings.Join(in, " "), t.Carrier, strings.Join(shown, " "))
+}
+
+func (h *house) attach(adapter string, primary bool) error {
+	_, err := h.AttachMember("T", adapter, api.TeamMemberRequest{Primary: primary})
+	return err
+}
+
+func (h *house) mustTeam() {
+	h.t.Helper()
+	_, err := h.CreateTeam(api.TeamRequest{Name: "T", Type: "AFT"})
+	if err = errors.Join(err, h.attach("b", false), h.attach("a", true)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestRewired: a change puts the members that were and those that are on their wires, each once; the first carries the team, and all of it
+// is there again when the driver starts anew (WinOF 5.50, 4.2.8.3).
+func TestRewired(t *testing.T) {
+	h := newHouse(t)
+	h.mustTeam()
+	if got, want := h.members(), "b a* carried by b, shown b a"; got != want {
+		t.Errorf("they are %s, want %s", got, want)
+	}
+	if _, err := h.ModifyTeam("T", api.TeamRequest{Name: "T", Type: "SLB"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.DetachMember("T", "b"); err != nil {
+		t.Fatal(err)
+	}
+	if want := [][]int{{1}, {1, 0}, {1, 0}, {1, 0}}; !reflect.DeepEqual(h.rewired, want) {
+		t.Errorf("these were put on wires: %v, want %v", h.rewired, want)
+	}
+	before := h.Teams()
+	h.Roster.Close()
+	h.start()
+	if got := h.Teams(); len(got) != 1 || got[0].GUID != before[0].GUID || got[0].Type != "SLB" || h.members() != "a* carried by a, shown " {
+		t.Errorf("after a restart there are %+v, want %+v", got, before)
+	}
+}
+
+// notStarted is how many events say that an adapter does not start.
+func (h *house) notStarted() (n int) {
+	p, err := h.log.Query(events.Query{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, e := range p.Events {
+		if strings.Contains(e.Symbol+e.Message, "worse") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestChange_Fails: a team whose members cannot be what they are to be is what it was before, in the registry too; if that cannot be
+// either, events say which adapters do not start.
+func TestChange_Fails(t *testing.T) {
+	h := newHouse(t)
+	h.mustTeam()
+	broken, worse := errors.New("broken"), errors.New("worse")
+	for what, c := range map[string]struct {
+		failures []error
+		shown    string
+		events   int // more than before
+	}{
+		"once":  {[]error{broken}, "b a", 0},
+		"twice": {[]error{broken, worse}, "", 3},
+	} {
+		h.failures = c.failures
+		before := h.notStarted()
+		if err := h.attach("c", false); !errors.Is(err, broken) || len(c.failures) > 1 && !errors.Is(err, worse) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got, want := h.members(), "b a* carried by b, shown "+c.shown; got != want {
+			t.Errorf("%s: they are %s, want %s", what, got, want)
+		}
+		if n := h.notStarted() - before; n != c.events {
+			t.Errorf("%s: %d adapters are said not to start, want %d", what, n, c.events)
+		}
+		if kept := h.reg.Teams(); len(kept) != 1 || len(kept[0].Members) != 2 {
+			t.Errorf("%s: the registry has %+v", what, kept)
+		}
+		if _, err := h.ModifyTeam("T", api.TeamRequest{Name: "T", Type: "SLB"}); err != nil { // it can be changed afterwards
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := h.ModifyTeam("T", api.TeamRequest{Name: "T", Type: "AFT"}); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
