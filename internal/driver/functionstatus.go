@@ -108,6 +108,9 @@ func (d *Driver) functionWords(i uint32) (list []counters.Function) {
 		if f.Up {
 			v["up"] = 1
 		}
+		if q := f.VMQ; q != nil {
+			v["queue_number"], v["queue_packets"], v["queue_bytes"], v["queue_dropped"] = uint64(q.Number), q.Packets, q.Bytes, q.Dropped
+		}
 		for _, same := range []string{"sent_bytes", "sent_frames", "received_bytes", "received_frames", "inside_sent_bytes",
 			"inside_received_bytes", "spoofed_mac", "spoofed_ethertype", "spoofed_gid", "wrong_vlan", "redirected_dhcp"} {
 			v[same] = c[same]
