@@ -18,10 +18,11 @@ type feature struct {
 	keys, v4, v6 []string
 	on           string // the value that switches on
 	settings     []featureSetting
-	later        string // what is not in yet, so that keys are stored; empty: nothing
-	dontGet      bool   // Get- is another command
+	dontGet      bool // Get- is another command
 	// also adds to what Get- shows of an adapter; nil: nothing.
 	also func(*powershell.Object, *api.AdapterStatus)
+	// switched says what Enable- does not bring about at an adapter; nil: nothing.
+	switched func(*run, *api.AdapterStatus) error
 }
 
 // featureSetting is a parameter of Set-NetAdapterX with its key.
@@ -42,7 +43,7 @@ var featureTable = []feature{
 		also: granted},
 	{name: "Vmq", what: "virtual machine queues", keys: []string{"*VMQ"}, settings: []featureSetting{
 		{"BaseProcessorNumber", "*RssBaseProcNumber", 1023, "The first processor."}, {"MaxProcessors", "*MaxRSSProcessors", 64, "How many processors."}},
-		later: "virtual machine queues (VMQ)"},
+		also: vmqState, switched: vmqOn},
 	{name: "Lso", what: "large send offload", v4: []string{"*LsoV2IPv4", "*LsoV1IPv4"}, v6: []string{"*LsoV2IPv6"}},
 	{name: "Rsc", what: "receive segment coalescing", v4: []string{"*RscIPv4"}, v6: []string{"*RscIPv6"}},
 	{name: "ChecksumOffload", what: "checksum offload", v4: []string{"*IPChecksumOffloadIPv4", "*TCPUDPChecksumOffloadIPv4"},
@@ -56,7 +57,7 @@ func features() (out []cmdlet) {
 		f.on = map[bool]string{true: "1", false: f.on}[f.on == ""]
 		out = append(out, f.cmdlets()...)
 	}
-	return out
+	return append(out, vmqViews()...)
 }
 
 func (f *feature) cmdlets() (out []cmdlet) {
@@ -66,9 +67,6 @@ func (f *feature) cmdlets() (out []cmdlet) {
 				powershell.Param{Name: "IPv6", Kind: powershell.Switch, Help: "Only of IPv6."})
 		}
 		c := powershell.Cmdlet{Name: verb + "-NetAdapter" + f.name, Help: help, Changes: changes, Params: params}
-		if f.later != "" {
-			c.Note = "Keys are stored: " + f.later + " are not in yet."
-		}
 		out = append(out, cmdlet{c, do})
 	}
 	g := *f
@@ -106,7 +104,16 @@ func (r *run) switchFeature(f *feature, on bool) error {
 	for _, k := range f.chosen(r) {
 		changes[k] = value
 	}
-	return r.changeKeys(f, changes)
+	if err := r.changeKeys(f, changes); err != nil || !on || f.switched == nil {
+		return err
+	}
+	list, err := r.named()
+	for _, a := range list {
+		if err := f.switched(r, a); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 func (r *run) setFeature(f *feature) error {

@@ -78,7 +78,7 @@ func hyperV() []cmdlet {
 		one("Connect-VMNetworkAdapter", "Say that an adapter is at its switch; it cannot move to another one.", true, (*run).connectPort,
 			with(must("SwitchName", "The switch.", 0))...),
 		one("Set-VMNetworkAdapter", "Change network adapters of virtual switches; what is not in yet is refused by its name.", true, (*run).setPort,
-			with(number("VmqWeight", "Whether it has a queue of its own (VMQ): not in yet.", 100),
+			with(number("VmqWeight", "Whether a virtual port has a receive queue of its own (VMQ), and before whom; 0: none.", 100),
 				number("IovWeight", "Whether a machine's adapter is a virtual function: with 0 it has no RDMA.", 100), powershell.Param{Name: "IovQueuePairsRequested", Kind: powershell.Number, Min: 1, Max: 64, Help: "How many queues the network interface asks for."},
 				flag("VmmqEnabled", "Whether one that is no virtual function has several queues (VMMQ)."),
 				powershell.Param{Name: "VmmqQueuePairs", Kind: powershell.Number, Min: 1, Max: 64, Help: "How many it asks for."},

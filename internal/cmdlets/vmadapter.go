@@ -20,6 +20,7 @@ type vmPort struct {
 	at      string // the switch; empty: it is at none
 	iov     int
 	vmmq    bool
+	vmq     int // VmqWeight
 }
 
 // ports returns the network adapters of virtual switches, and the virtual functions that are at none.
@@ -27,7 +28,7 @@ func (r *run) ports(st *api.Status) (out []vmPort) {
 	known := map[string]vmPort{}
 	for _, s := range st.VirtualSwitches {
 		for _, a := range s.Adapters {
-			known[a.Function] = vmPort{machine: a.Machine, name: a.Name, at: s.Name, iov: a.IOVWeight, vmmq: a.VMMQ}
+			known[a.Function] = vmPort{machine: a.Machine, name: a.Name, at: s.Name, iov: a.IOVWeight, vmmq: a.VMMQ, vmq: a.VMQWeight}
 		}
 	}
 	for i := range st.Adapters {
@@ -54,7 +55,16 @@ func (p *vmPort) object() *powershell.Object {
 		With("IsManagementOs", p.machine == "").With("VMName", machine).With("SwitchName", p.at).With("MacAddress", bareMAC(p.MAC)).
 		With("Function", p.FunctionStatus.Name).With("Status", status).With("IovWeight", int64(p.iov)).With("VlanId", int64(p.VLAN)).
 		With("MaximumBandwidth", int64(p.Max*1e6)).With("MinimumBandwidthAbsolute", int64(p.Min*1e6)).With("VirtualSubnetId", int64(0)).
+		With("VmqWeight", int64(p.vmq)).With("VmqUsage", p.vmqUsage()).
 		With("VmmqEnabled", p.vmmq).With("QueuePairsRequested", int64(p.QueuesRequested)).With("QueuePairs", int64(len(p.Rings)))
+}
+
+// vmqUsage is how many receive queues of the adapter's it has for itself.
+func (p *vmPort) vmqUsage() int64 {
+	if p.VMQ != nil && p.VMQ.Number != 0 {
+		return 1
+	}
+	return 0
 }
 
 // bareMAC is a MAC as Hyper-V writes it: 12 digits.
@@ -203,7 +213,7 @@ func (r *run) addPort() error {
 	}
 	r.Verbose("its function is %q: programs have it with SOFTVPI_FUNCTION=%s", a.Function, a.Function)
 	if r.Bool("Passthru") {
-		p := vmPort{a.Status, a.Machine, a.Name, s.Name, a.IOVWeight, a.VMMQ}
+		p := vmPort{a.Status, a.Machine, a.Name, s.Name, a.IOVWeight, a.VMMQ, a.VMQWeight}
 		r.Emit(p.object())
 	}
 	return nil

@@ -17,7 +17,6 @@ var portFeatures = []struct {
 	param, feature string
 	off            bool
 }{
-	{"VmqWeight", "virtual machine queues (VMQ)", true},
 	{"VirtualSubnetId", "network virtualization (NVGRE)", true}, {"MacAddressSpoofing", "", true},
 }
 
@@ -44,7 +43,7 @@ func (r *run) setPort() error {
 	}
 	if len(settings) == 0 && !some {
 		return &powershell.ParameterError{Parameter: "what to set is missing",
-			Allowed: "-StaticMacAddress, -MaximumBandwidth, -MinimumBandwidthAbsolute, -IovWeight, -IovQueuePairsRequested, -VmmqEnabled, -VmmqQueuePairs"}
+			Allowed: "-StaticMacAddress, -MaximumBandwidth, -MinimumBandwidthAbsolute, -IovWeight, -IovQueuePairsRequested, -VmqWeight, -VmmqEnabled, -VmmqQueuePairs"}
 	}
 	return r.changePorts(settings)
 }
@@ -60,6 +59,9 @@ func (r *run) portSettings() (out []string, err error) {
 	}
 	if r.Given("IovWeight") {
 		out = append(out, fmt.Sprintf("iov=%d", r.Number("IovWeight")))
+	}
+	if r.Given("VmqWeight") {
+		out = append(out, fmt.Sprintf("vmq=%d", r.Number("VmqWeight")))
 	}
 	if r.Given("VmmqEnabled") {
 		out = append(out, map[bool]string{true: "vmmq=on", false: "vmmq=off"}[r.Bool("VmmqEnabled")])
