@@ -38,7 +38,7 @@ type FunctionStatus struct {
 	TAP     string  `json:"tap,omitempty"`   // its network interface
 	NetNS   string  `json:"netns,omitempty"` // in which that is opened
 	// Host is who uses its Ethernet function: tap:NAME, datagram:PATH or stream:PATH, with the path of the virtual machine's datagram
-	// socket; HostState says whether a virtual machine has the other side: attended, waiting.
+	// socket; HostState says whether a virtual machine has the other side: attended, waiting, or lost if the driver's socket was removed.
 	Host      string `json:"host,omitempty"`
 	HostPeer  string `json:"host_peer,omitempty"`
 	HostState string `json:"host_state,omitempty"`

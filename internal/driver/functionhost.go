@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,14 +21,27 @@ type functionHost struct {
 	owner uint32 // adapter
 	place hostPlace
 	end   hostside.End
+	made  fs.FileInfo // the driver's socket, when it was made; nil: there is none
 }
 
-// state says of a virtual machine's card whether anybody has its other side; empty: the host is none.
+// lost reports whether the driver's socket is not at its path any more: nobody finds it there.
+func (h *functionHost) lost() bool {
+	if h.made == nil {
+		return false
+	}
+	now, err := os.Lstat(h.place.socket())
+	return err != nil || !os.SameFile(now, h.made)
+}
+
+// state says of a virtual machine's card whether anybody has its other side, or nobody can since the socket was removed. Other hosts
+// have none.
 func (h *functionHost) state() string {
 	x, ok := h.end.(hostside.Attended)
 	switch {
 	case !ok:
 		return ""
+	case h.lost():
+		return "lost"
 	case x.Attended():
 		return "attended"
 	}
@@ -209,8 +223,8 @@ func (d *Driver) hostFunction(f *virtualFunction) (*device.EthernetConfig, error
 	if err := d.checkHost(f, p); err != nil {
 		return nil, err
 	}
-	if t := d.ends[p.word()]; t != nil && t.place != p {
-		d.closeHost(p) // it is to be in another namespace, or has another peer
+	if t := d.ends[p.word()]; t != nil && (t.place != p || t.lost()) {
+		d.closeHost(p) // it is to be in another namespace, or has another peer, or to be made anew
 	}
 	t := d.ends[p.word()]
 	if t == nil {
@@ -219,6 +233,9 @@ func (d *Driver) hostFunction(f *virtualFunction) (*device.EthernetConfig, error
 			return nil, err
 		}
 		t = &functionHost{owner: f.cfg.Owner, place: p, end: end}
+		if p.socket() != "" {
+			t.made, _ = os.Lstat(p.socket())
+		}
 		d.ends[p.word()] = t
 	}
 	if err := p.admit(f.group); err != nil {

@@ -380,3 +380,31 @@ func TestFunctions_MachineAsks(t *testing.T) {
 		})
 	}
 }
+
+// TestFunctions_MachineLost: a socket that somebody has removed is lost, and the next change makes it anew. What others have put in its
+// place stays.
+func TestFunctions_MachineLost(t *testing.T) {
+	d := start(t, hosting(t))
+	defer stop(t, d)
+	red, _, dir := machines(t, d)
+	at := filepath.Join(dir, "b")
+	if err := os.Remove(at); err != nil {
+		t.Fatal(err)
+	}
+	stands(t, d, "blue", "lost")
+	change(t, d, "blue", "host=stream:"+at)
+	stands(t, d, "blue", "waiting")
+	blue := streamVM(t, at, blueMAC).reads()
+	blue.gets(t, "by the new socket", "", func() { red.sends(t, red.mac, blue.mac, "by the new socket") })
+	if err := os.Rename(at, at+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(at, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stands(t, d, "blue", "lost")
+	change(t, d, "blue", "host=none")
+	if _, err := os.Stat(at); err != nil {
+		t.Errorf("another's file: %v", err)
+	}
+}

@@ -177,6 +177,7 @@ func (d *Driver) decide(f *virtualFunction, next decision, anew bool) error {
 		return err
 	}
 	before, wasLive := f.decision, f.live
+	anew = anew || f.end != nil && f.end.lost()
 	d.functions.decide(f, next)
 	defer func() {
 		d.releaseHost(before.host)

@@ -3,6 +3,7 @@ package hostside
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"unsafe"
@@ -46,6 +47,7 @@ type datagramEnd struct {
 	fd            int
 	ep            int
 	down          bool
+	made          fs.FileInfo // the socket at its path
 	message       unix.Msghdr
 	name          unix.RawSockaddrUnix
 	joined        []byte
@@ -67,6 +69,7 @@ func openSocket(local, remote string) (_ End, err error) {
 	if err = unix.Bind(e.fd, &unix.SockaddrUnix{Name: local}); err != nil {
 		return nil, fmt.Errorf("host: socket %q: %w", local, err)
 	}
+	e.made, _ = os.Lstat(local)
 	_ = unix.SetsockoptInt(e.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer) // a smaller one does too
 	if e.ep, err = watched(e.fd); err != nil {
 		return nil, err
@@ -192,8 +195,16 @@ func (e *datagramEnd) Descriptors() []int { return []int{e.ep} }
 
 // Close implements End.
 func (e *datagramEnd) Close() error {
-	e.release()
-	if err := os.Remove(e.local); err != nil && !os.IsNotExist(err) {
+	defer e.release()
+	return unmake(e.local, e.made)
+}
+
+// unmake removes a socket from its path, unless somebody else has it by now.
+func unmake(path string, made fs.FileInfo) error {
+	if now, err := os.Lstat(path); err != nil || made == nil || !os.SameFile(now, made) {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	return nil

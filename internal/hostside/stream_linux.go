@@ -3,6 +3,7 @@ package hostside
 import (
 	"encoding/binary"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync/atomic"
 	"unsafe"
@@ -23,6 +24,7 @@ type streamEnd struct {
 	fd       int // of the connection, -1: nobody is connected
 	ep       int
 	down     bool
+	made     fs.FileInfo // the socket at its path
 	there    atomic.Bool // somebody is connected
 	in       []byte      // what was read and is no whole frame yet
 	from, to int         // in use of it
@@ -47,6 +49,7 @@ func listen(path string) (_ End, err error) {
 	if err = unix.Bind(e.listener, &unix.SockaddrUnix{Name: path}); err != nil {
 		return nil, fmt.Errorf("host: socket %q: %w", path, err)
 	}
+	e.made, _ = os.Lstat(path)
 	if err = unix.Listen(e.listener, 1); err != nil {
 		return nil, fmt.Errorf("host: socket %q: %w", path, err)
 	}
@@ -246,12 +249,9 @@ func (e *streamEnd) Descriptors() []int { return []int{e.ep} }
 
 // Close implements End.
 func (e *streamEnd) Close() error {
-	e.release()
+	defer e.release()
 	e.there.Store(false)
-	if err := os.Remove(e.path); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return nil
+	return unmake(e.path, e.made)
 }
 
 func (e *streamEnd) release() {
