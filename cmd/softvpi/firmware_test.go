@@ -183,8 +183,9 @@ $`
 	if status != tool.Success || !regexp.MustCompile(want).MatchString(out) {
 		t.Errorf("status %d:\n%s", status, out)
 	}
-	for line, says := range map[string]string{"/enable-port": "a port that filters", "/add-rule": "do not have rules"} {
-		if status, _, errs := call(t, "softvpi", "vfpctrl", line); status != tool.Unsupported || !strings.Contains(errs, says) {
+	name := regexp.MustCompile(`[0-9A-F-]{36}`).FindString(out)
+	for line, says := range map[string]string{"/enable-port": "not at port " + name, "/add-rule": "do not have rules"} {
+		if status, _, errs := call(t, "softvpi", "vfpctrl", line, "/port", name); status != tool.Unsupported || !strings.Contains(errs, says) {
 			t.Errorf("%s: status %d, %s", line, status, errs)
 		}
 	}

@@ -10,12 +10,15 @@ import (
 // VirtualSwitch is a virtual switch over an adapter: a name for the switch in its port, with network adapters for the host, network
 // namespaces and virtual machines, each a function at that port (WinOF-2 24.4, Configuring NDK for Virtual NICs: New-VMSwitch).
 type VirtualSwitch struct {
-	Name       string          `json:"name"`
-	Adapter    string          `json:"adapter" doc:"Over which it is."`
-	Missing    bool            `json:"missing,omitempty" doc:"The driver's configuration has no such adapter."`
-	IOV        bool            `json:"iov" doc:"Adapters of machines may be virtual functions."`
-	Configured bool            `json:"configured" doc:"The driver's configuration has the switch."`
-	Adapters   []SwitchAdapter `json:"adapters"`
+	Name    string `json:"name"`
+	Adapter string `json:"adapter" doc:"Over which it is."`
+	Missing bool   `json:"missing,omitempty" doc:"The driver's configuration has no such adapter."`
+	IOV     bool   `json:"iov" doc:"Adapters of machines may be virtual functions."`
+	// PacketDirect and VFP are as WinOF-2 24.4, Using PacketDirect for VM, has them.
+	PacketDirect bool            `json:"packetdirect" doc:"Programs of its adapters may have queues of frames."`
+	VFP          bool            `json:"vfp" doc:"The filter platform is at its ports: those of machines pass nothing until it is disabled there."`
+	Configured   bool            `json:"configured" doc:"The driver's configuration has the switch."`
+	Adapters     []SwitchAdapter `json:"adapters"`
 }
 
 // SwitchAdapter is a network adapter of a virtual switch.
@@ -28,6 +31,8 @@ type SwitchAdapter struct {
 	RDMA       bool   `json:"rdma" doc:"Whether its programs have RDMA."`
 	VMQWeight  int    `json:"vmq_weight" doc:"Of one that is no virtual function: 0: it has no receive queue of its own, and comes through the default one."`
 	VMMQ       bool   `json:"vmmq" doc:"Of one that is no virtual function: whether its network interface has several receive queues."`
+	VFP        bool   `json:"vfp" doc:"Whether the filter platform is enabled at the port, where the switch has it."`
+	Blocked    bool   `json:"blocked" doc:"The filter platform keeps all frames from it and for it; they are counted."`
 	// Status is that of its function.
 	Status FunctionStatus `json:"status"`
 }
@@ -37,19 +42,30 @@ type SwitchRequest struct {
 	Name    string `json:"name" doc:"1 to 63 printable characters, no backslash."`
 	Adapter string `json:"adapter" doc:"An Ethernet adapter with a wire of whole frames."`
 	IOV     bool   `json:"iov,omitempty" doc:"Adapters of machines are virtual functions, with RDMA."`
+	// PacketDirect and VFP can be changed later.
+	PacketDirect bool `json:"packetdirect,omitempty" doc:"Programs of its adapters may have queues of frames."`
+	VFP          bool `json:"vfp,omitempty" doc:"The filter platform is at its ports: those of machines pass nothing until it is disabled there."`
+}
+
+// SwitchSettings changes a virtual switch.
+type SwitchSettings struct {
+	Switch   string   `json:"-"`
+	Settings []string `json:"settings" doc:"Words: packetdirect=on|off vfp=on|off."`
 }
 
 // SwitchAdapterRequest adds a network adapter to a virtual switch, or changes it.
 type SwitchAdapterRequest struct {
 	Switch   string   `json:"-"`
 	Function string   `json:"function,omitempty" doc:"Of a new one: letters, digits, and - _ . between them; at most 31."`
-	Settings []string `json:"settings" doc:"Words: name=TEXT machine=NAME|none iov=0..100 vmq=0..100 vmmq=on|off queues=0..64 rdma=on|off, and those of virtual functions."`
+	Settings []string `json:"settings" doc:"Words: name=TEXT machine=NAME|none iov=0..100 vmq=0..100 vmmq=on|off queues=0..64 rdma=on|off vfp=on|off, and those of virtual functions."`
 }
 
 // VirtualSwitchSource is implemented by a driver with virtual switches, and is then served.
 type VirtualSwitchSource interface {
 	VirtualSwitches() []VirtualSwitch
 	CreateVirtualSwitch(SwitchRequest) (VirtualSwitch, error)
+	// SetVirtualSwitch changes one: all or, if anything is invalid, nothing.
+	SetVirtualSwitch(SwitchSettings) error
 	// RemoveVirtualSwitch removes a switch with its network adapters.
 	RemoveVirtualSwitch(name string) error
 	AddSwitchAdapter(SwitchAdapterRequest) (SwitchAdapter, error)
@@ -78,6 +94,14 @@ func (s *Server) vswitchRoutes(d VirtualSwitchSource) {
 		func(_ context.Context, in *struct{ Body SwitchRequest }) (*one[VirtualSwitch], error) {
 			v, err := d.CreateVirtualSwitch(in.Body)
 			return body(v), err
+		})
+	register(s, operation("PATCH", vswitchesURL+"/{name}", "set-vswitch", "Change a virtual switch"),
+		func(_ context.Context, in *struct {
+			SwitchPath
+			Body SwitchSettings
+		}) (*struct{}, error) {
+			in.Body.Switch = in.Name
+			return nil, d.SetVirtualSwitch(in.Body)
 		})
 	register(s, operation("DELETE", vswitchesURL+"/{name}", "remove-vswitch", "Remove a virtual switch with its network adapters"),
 		func(_ context.Context, in *SwitchPath) (*struct{}, error) { return nil, d.RemoveVirtualSwitch(in.Name) })
@@ -125,6 +149,11 @@ func (c *Client) CreateVirtualSwitch(ctx context.Context, q SwitchRequest) (s Vi
 	return s, err
 }
 
+// SetVirtualSwitch changes a virtual switch.
+func (c *Client) SetVirtualSwitch(ctx context.Context, q SwitchSettings) error {
+	return c.call(ctx, "PATCH", vswitchURL(q.Switch), nil, q, nil)
+}
+
 // RemoveVirtualSwitch removes a virtual switch with its network adapters.
 func (c *Client) RemoveVirtualSwitch(ctx context.Context, name string) error {
 	return c.call(ctx, "DELETE", vswitchURL(name), nil, nil, nil)
@@ -154,6 +183,14 @@ func (s *VirtualSwitch) WriteText(w io.Writer) {
 	if s.IOV {
 		fmt.Fprint(w, ", SR-IOV")
 	}
+	for _, x := range []struct {
+		say  bool
+		text string
+	}{{s.PacketDirect, ", PacketDirect"}, {s.VFP, ", filter platform"}} {
+		if x.say {
+			fmt.Fprint(w, x.text)
+		}
+	}
 	if s.Missing {
 		fmt.Fprint(w, ": there is no such adapter now")
 	}
@@ -175,6 +212,7 @@ func (a *SwitchAdapter) WriteText(w io.Writer) {
 		text string
 	}{{a.Machine != "", "machine " + clean(a.Machine)}, {a.Machine == "", "host"}, {a.Name != a.Function, `"` + clean(a.Name) + `"`},
 		{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {true, map[bool]string{true: "up", false: "down"}[f.Up]},
+		{a.Blocked, fmt.Sprint("blocked by the filter platform (frames sent ", f.Counters["blocked_sent"], ", for it ", f.Counters["blocked_received"], ")")},
 		{f.TAP != "", "tap " + clean(f.TAP)},
 		{f.HostState != "", "host " + clean(f.Host) + " (" + f.HostState + ")"},
 		{len(f.Rings) > 0, fmt.Sprint("queues ", len(f.Rings))}, {queue != "", queue}, {true, map[bool]string{true: "RDMA", false: "no RDMA"}[a.RDMA]},

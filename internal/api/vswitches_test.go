@@ -7,13 +7,15 @@ import (
 )
 
 func (f *fake) VirtualSwitches() []VirtualSwitch {
-	return []VirtualSwitch{{Name: "s", Adapter: "Ethernet 1", IOV: true, Adapters: []SwitchAdapter{
-		{Function: "red", Name: "Network Adapter", Machine: "vm 1", RDMA: true, Status: FunctionStatus{MAC: "02:00:00:00:00:01", VLAN: 7, Up: true}}}}}
+	return []VirtualSwitch{{Name: "s", Adapter: "Ethernet 1", IOV: true, PacketDirect: true, VFP: true, Adapters: []SwitchAdapter{
+		{Function: "red", Name: "Network Adapter", Machine: "vm 1", RDMA: true, Blocked: true,
+			Status: FunctionStatus{MAC: "02:00:00:00:00:01", VLAN: 7, Up: true, Counters: map[string]uint64{"blocked_sent": 5}}}}}}
 }
 func (f *fake) CreateVirtualSwitch(q SwitchRequest) (VirtualSwitch, error) {
 	return VirtualSwitch{Name: q.Name}, f.did(q)
 }
-func (f *fake) RemoveVirtualSwitch(name string) error { return f.did(name) }
+func (f *fake) SetVirtualSwitch(q SwitchSettings) error { return f.did(q) }
+func (f *fake) RemoveVirtualSwitch(name string) error   { return f.did(name) }
 func (f *fake) AddSwitchAdapter(q SwitchAdapterRequest) (SwitchAdapter, error) {
 	return SwitchAdapter{Function: q.Function}, f.did(q)
 }
@@ -32,7 +34,8 @@ func TestVirtualSwitches_Requests(t *testing.T) {
 	}
 	var text strings.Builder
 	list[0].WriteText(&text)
-	const want = "virtual switch s over Ethernet 1, SR-IOV\n  red  02:00:00:00:00:01  machine vm 1  \"Network Adapter\"  VLAN 7  up  RDMA  programs 0\n"
+	const want = "virtual switch s over Ethernet 1, SR-IOV, PacketDirect, filter platform\n" +
+		"  red  02:00:00:00:00:01  machine vm 1  \"Network Adapter\"  VLAN 7  up  blocked by the filter platform (frames sent 5, for it 0)  RDMA  programs 0\n"
 	if text.String() != want {
 		t.Errorf("%q", text.String())
 	}
@@ -46,6 +49,9 @@ func TestVirtualSwitches_Requests(t *testing.T) {
 			_, err := b.client.CreateVirtualSwitch(ctx, SwitchRequest{Name: name, Adapter: "Ethernet 1", IOV: true})
 			return err
 		}, SwitchRequest{Name: name, Adapter: "Ethernet 1", IOV: true}},
+		{func() error {
+			return b.client.SetVirtualSwitch(ctx, SwitchSettings{Switch: name, Settings: []string{"vfp=on"}})
+		}, SwitchSettings{Switch: name, Settings: []string{"vfp=on"}}},
 		{func() error { return b.client.RemoveVirtualSwitch(ctx, name) }, name},
 		{func() error { _, err := b.client.AddSwitchAdapter(ctx, add); return err }, add},
 		{func() error { return b.client.SetSwitchAdapter(ctx, add) }, add},

@@ -20,6 +20,8 @@ var softFunctions = CounterSet{
 		total("Spoofed GIDs", "spoofed_gid", "packets", "RoCE packets of raw queue pairs dropped because their source GID is another's"),
 		total("Wrong VLANs", "wrong_vlan", "frames", "frames dropped because of a tag that the function may not use"),
 		total("Redirected DHCP", "redirected_dhcp", "frames", "frames of DHCP that went to the physical function alone"),
+		total("Blocked Frames Sent", "blocked_sent", "frames", "frames sent that nobody got because the filter platform blocks the function's port or that of whom they were for"),
+		total("Blocked Frames Received", "blocked_received", "frames", "frames for the function that the filter platform kept from it"),
 		total("Queue Packets", "queue_packets", "packets", "packets that came by a virtual port's own receive queue (VMQ), since it has it"),
 		total("Queue Bytes", "queue_bytes", "bytes", "bytes that came by that queue"),
 		total("Queue Drops", "queue_dropped", "packets", "packets dropped there for want of a buffer"),

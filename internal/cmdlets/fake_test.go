@@ -91,8 +91,8 @@ func newFakeOf(t testing.TB, g catalogue.Generation, names ...string) *fake {
 	}
 	f.switches = vswitch.New(vswitch.Config{Functions: quietly{f}, Registry: f.reg, Log: slog.New(slog.DiscardHandler),
 		Place: func(name string) (string, error) { return name, nil }, Taken: func(string) bool { return false },
-		Has:  func(name string) bool { return slices.Contains(names, name) },
-		Over: func(string, bool) {}, Reweigh: func(string) {}})
+		Has:          func(name string) bool { return slices.Contains(names, name) },
+		PacketDirect: f.framesAt, Over: func(string, bool) {}, Reweigh: func(string) {}})
 	return f
 }
 
@@ -127,9 +127,29 @@ func (q quietly) RemoveFunction(name string) (err error) {
 	return err
 }
 
+// FollowSwitch is about what only a driver has.
+func (q quietly) FollowSwitch(string, bool) error { return nil }
+
+// framesAt is the rule of *PacketDirect.
+func (f *fake) framesAt(adapter string) error {
+	list, err := f.Settings(context.Background(), adapter)
+	if i := slices.IndexFunc(list, func(s api.Setting) bool { return s.Name == "*PacketDirect" }); err == nil && i >= 0 && list[i].Value == "0" {
+		err = api.Wrong("packetdirect", "on over "+adapter, "off")
+	}
+	return err
+}
+
 func (f *fake) CreateVirtualSwitch(_ context.Context, q api.SwitchRequest) (api.VirtualSwitch, error) {
-	f.record("%s: virtual switch %s%s", q.Adapter, q.Name, map[bool]string{true: " with SR-IOV"}[q.IOV])
+	f.record("%s: virtual switch %s%s", q.Adapter, q.Name, map[bool]string{true: " with SR-IOV"}[q.IOV]+map[bool]string{true: " with PacketDirect"}[q.PacketDirect])
 	return f.switches.CreateVirtualSwitch(q)
+}
+
+func (f *fake) SetVirtualSwitch(_ context.Context, q api.SwitchSettings) error {
+	err := f.switches.SetVirtualSwitch(q)
+	if err == nil {
+		f.record("virtual switch %s: %s", q.Switch, strings.Join(q.Settings, " "))
+	}
+	return err
 }
 
 func (f *fake) RemoveVirtualSwitch(_ context.Context, name string) error {

@@ -19,8 +19,6 @@ func (e *notYet) Unwrap() error { return api.ErrUnsupported }
 var (
 	noMachines = &notYet{"the control of virtual machines",
 		"an adapter can be added for one while it runs, and QEMU connects one to a wire (docs/ethernet.md)"}
-	noExtension = &notYet{"extensions of virtual switches (VFP)",
-		"a virtual function has its VLAN, rates and spoof protection (softvpi vf set)"}
 )
 
 // hyperV are the commands of Hyper-V. A virtual switch is over an adapter (docs/virtualization.md), and an adapter of a virtual machine
@@ -61,13 +59,12 @@ func hyperV() []cmdlet {
 		one("New-VMSwitch", "Make a virtual switch over an adapter: network adapters for the host and for machines are functions of its port.", true,
 			(*run).newSwitch, must("Name", "Name of the switch.", 1), texts("NetAdapterName", "The adapter.", 0),
 			flag("AllowManagementOS", "The adapter's own function stays at the switch in any case."), flag("EnableIov", "Adapters of machines are virtual functions, with RDMA."),
-			flag("EnablePacketDirect", "Not in yet."), flag("EnableEmbeddedTeaming", "Not in yet."),
+			flag("EnablePacketDirect", "Programs of its adapters may have queues of frames."), flag("EnableEmbeddedTeaming", "Not in yet."),
 			powershell.Param{Name: "SwitchType", Kind: powershell.String, Allowed: []string{"External", "Internal", "Private"}, Help: "External; the others are made with the driver."}),
 		one("Get-VMSwitch", "List the virtual switches of the driver, and those over adapters.", false, (*run).getSwitches,
 			texts("Name", "Names, with wildcards.", 1)),
 		one("Remove-VMSwitch", "Remove a virtual switch with its network adapters.", true, (*run).removeSwitch,
 			must("Name", "Name of the switch.", 1), on("Force", "Without asking.")),
-		one("Enable-VMSwitchExtension", "Not in yet.", true, fail(noExtension), must("VMSwitchName", "The switch.", 2), must("Name", "The extension.", 1)),
 		one("Get-VMNetworkAdapter", "List the network adapters of virtual switches, other virtual functions, and the ports of the driver's own switches.", false, (*run).getPorts,
 			texts("VMName", "Of these virtual machines, with wildcards.", 1), texts("Name", "Of these names, with wildcards.", 0),
 			text("SwitchName", "Of one switch.", 0), on("ManagementOS", "Of the host."), on("All", "All.")),

@@ -78,6 +78,37 @@ func TestHyperV(t *testing.T) {
 	}
 }
 
+// TestFilterPlatform: a switch has PacketDirect and the filter platform as it is told, by either name of that, and shows both (WinOF-2
+// 24.4, Using PacketDirect for VM).
+func TestFilterPlatform(t *testing.T) {
+	f := newFake(t, "Ethernet 4", "Ethernet 5")
+	for _, c := range []struct{ script, did, out, said string }{
+		{"New-VMSwitch s -NetAdapterName 'Ethernet 4' -EnablePacketDirect $true -AllowManagementOS $true | % PacketDirectEnabled",
+			"Ethernet 4: virtual switch s with PacketDirect", "True\n", ""},
+		{"Get-VMSwitchExtension s | % { \"$($_.Name) $($_.Enabled)\" }", "", "Microsoft Azure VFP Switch Extension False\n", ""},
+		{"Enable-VMSwitchExtension -VmSwitchName S -Name 'Windows Azure VFP Switch Extension' -WhatIf", "", "", "What if"},
+		{"Enable-VMSwitchExtension -VmSwitchName S -Name 'Windows Azure VFP Switch Extension'", "virtual switch s: vfp=on", "", ""},
+		{"Enable-VMSwitchExtension -VmSwitchName s -Name 'microsoft azure vfp switch extension'", "", "", ""},
+		{"Get-VMSwitchExtension s | % { \"$($_.SwitchName) $($_.Enabled)\" }", "", "s True\n", ""},
+		{"Enable-VMSwitchExtension -VmSwitchName s -Name other", "", "", `-Name is "other"; allowed: Microsoft Azure VFP Switch Extension, Windows`},
+		{"Enable-VMSwitchExtension -VmSwitchName t -Name other", "", "", `there is no switch "t" over an adapter; allowed: s`},
+		{"Disable-VMSwitchExtension -VmSwitchName s -Name 'Microsoft Azure VFP Switch Extension'", "virtual switch s: vfp=off", "", ""},
+		{"Set-VMSwitch s -EnablePacketDirect $false; Get-VMSwitch s | % PacketDirectEnabled", "virtual switch s: packetdirect=off", "False\n", ""},
+		{"Set-VMSwitch s -EnablePacketDirect $false", "", "", ""},
+		{"Set-VMSwitch s", "", "", "allowed: -EnablePacketDirect"},
+		{"Disable-NetAdapterPacketDirect 'Ethernet 4' -NoRestart; Get-NetAdapterPacketDirect 'Ethernet 4' | % Enabled", "Ethernet 4: *PacketDirect=0", "False\n", "takes effect"},
+		{"Set-VMSwitch s -EnablePacketDirect $true", "", "", "packetdirect is on over Ethernet 4"},
+		{"Set-NetAdapterPacketDirect 'Ethernet 4' -Enabled $true -NoRestart; Set-VMSwitch s -EnablePacketDirect $true",
+			"Ethernet 4: *PacketDirect=1; virtual switch s: packetdirect=on", "", "takes effect"},
+	} {
+		f.did = nil
+		out, said, failures := play(t, f, c.script)
+		if strings.Join(f.did, "; ") != c.did || out != c.out || !strings.Contains(said, c.said) || c.said == "" && (said != "" || failures > 0) {
+			t.Errorf("%s\n  did  %q\n  want %q\n  prints %q, want %q\n  says %q, want %q", c.script, f.did, c.did, out, c.out, said, c.said)
+		}
+	}
+}
+
 // TestVMHost: virtual functions are granted if an adapter's configuration grants them, and otherwise each says why not.
 func TestVMHost(t *testing.T) {
 	f := newFake(t, "a", "b")

@@ -72,7 +72,7 @@ var takesAway = regexp.MustCompile(`(?i)^(Disable|Remove|Get)-Net(Qos|Virtualiza
 
 // needsSwitch are commands that need a virtual switch, and needsPorts those that need adapters of virtual machines, too.
 var (
-	needsSwitch = regexp.MustCompile(`(?i)VMNetworkAdapter`)
+	needsSwitch = regexp.MustCompile(`(?i)VMNetworkAdapter|VMSwitchExtension`)
 	needsPorts  = regexp.MustCompile(`(?i)(Get|Set)-VMNetworkAdapter`)
 )
 

@@ -24,6 +24,7 @@ type Driver interface {
 	SetFunction(context.Context, api.FunctionRequest) error
 	RemoveFunction(ctx context.Context, name string) error
 	CreateVirtualSwitch(context.Context, api.SwitchRequest) (api.VirtualSwitch, error)
+	SetVirtualSwitch(context.Context, api.SwitchSettings) error
 	RemoveVirtualSwitch(ctx context.Context, name string) error
 	AddSwitchAdapter(context.Context, api.SwitchAdapterRequest) (api.SwitchAdapter, error)
 	SetSwitchAdapter(context.Context, api.SwitchAdapterRequest) error
@@ -92,7 +93,7 @@ func (s *Set) Modules() []string { return s.modules }
 // table returns all commands.
 func table() []cmdlet {
 	return slices.Concat(module("NetQos", netQoS()), module("DcbQos", dcbQoS()), module("NetAdapter", netAdapter()),
-		module("NetAdapter", features()), module("NetTCPIP", netTCPIP()), module("NetWNV", netVirtualization()), module("Hyper-V", hyperV()),
+		module("NetAdapter", features()), module("NetTCPIP", netTCPIP()), module("NetWNV", netVirtualization()), module("Hyper-V", append(hyperV(), extensions()...)),
 		module("SmbShare", smb()), module("Microsoft.PowerShell.Diagnostics", counterCmdlets()), module("Mellanox", mlnx()), netDirect(),
 		windowsModules())
 }

@@ -68,9 +68,10 @@ func (r *run) newSwitch() error {
 	if r.Given("AllowManagementOS") && !r.Bool("AllowManagementOS") {
 		r.Warn("the adapter's own function stays at the switch: adapter %q is used as before", a.Name)
 	}
-	s, err := r.driver.CreateVirtualSwitch(r.Context, api.SwitchRequest{Name: name, Adapter: a.Name, IOV: r.Bool("EnableIov")})
+	s, err := r.driver.CreateVirtualSwitch(r.Context, api.SwitchRequest{Name: name, Adapter: a.Name, IOV: r.Bool("EnableIov"),
+		PacketDirect: r.Bool("EnablePacketDirect")})
 	if err == nil {
-		r.Emit(switchObject(s.Name, "External", s.Adapter, 1, s.IOV))
+		r.Emit(overObject(&s))
 	}
 	return err
 }
@@ -80,8 +81,6 @@ func (r *run) switchAdapter() (*api.AdapterStatus, error) {
 	names := r.Texts("NetAdapterName")
 	kind := r.Text("SwitchType")
 	switch {
-	case r.Bool("EnablePacketDirect"):
-		return nil, &notYet{"PacketDirect at virtual switches", "programs have queues of frames at an adapter (docs/ethernet.md)"}
 	case r.Bool("EnableEmbeddedTeaming"), len(names) > 1:
 		return nil, &notYet{"teams of adapters below a virtual switch (SET)", "give -NetAdapterName one adapter"}
 	case kind == "Internal", kind == "Private":
@@ -107,10 +106,15 @@ func (r *run) switchAdapter() (*api.AdapterStatus, error) {
 	return a, nil
 }
 
-func switchObject(name, kind, adapter string, ports int, iov bool) *powershell.Object {
+// overObject shows a switch over an adapter.
+func overObject(s *api.VirtualSwitch) *powershell.Object {
+	return switchObject(s.Name, "External", s.Adapter, 1+len(s.Adapters)).With("IovEnabled", s.IOV).With("PacketDirectEnabled", s.PacketDirect)
+}
+
+func switchObject(name, kind, adapter string, ports int) *powershell.Object {
 	return powershell.NewObject("VMSwitch", "Name", "SwitchType", "NetAdapterInterfaceDescription", "Ports").With("Name", name).
 		With("SwitchType", kind).With("NetAdapterInterfaceDescription", adapter).With("Ports", int64(ports)).
-		With("IovEnabled", iov).With("PacketDirectEnabled", false).With("EmbeddedTeamingEnabled", false)
+		With("IovEnabled", false).With("PacketDirectEnabled", false).With("EmbeddedTeamingEnabled", false)
 }
 
 func (r *run) getSwitches() error {
@@ -120,17 +124,17 @@ func (r *run) getSwitches() error {
 	}
 	names := r.Texts("Name")
 	found := map[string]bool{}
-	show := func(name, kind, adapter string, ports int, iov bool) {
+	show := func(name string, o *powershell.Object) {
 		if len(names) == 0 || like(name, names) {
 			found[strings.ToLower(name)] = true
-			r.Emit(switchObject(name, kind, adapter, ports, iov))
+			r.Emit(o)
 		}
 	}
 	for _, s := range st.Switches {
-		show(s.Name, "Private", "", len(s.Ports), false)
+		show(s.Name, switchObject(s.Name, "Private", "", len(s.Ports)))
 	}
-	for _, s := range st.VirtualSwitches {
-		show(s.Name, "External", s.Adapter, 1+len(s.Adapters), s.IOV)
+	for i := range st.VirtualSwitches {
+		show(st.VirtualSwitches[i].Name, overObject(&st.VirtualSwitches[i]))
 	}
 	for _, n := range names {
 		if !strings.ContainsAny(n, "*?") && !found[strings.ToLower(n)] {

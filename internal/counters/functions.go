@@ -10,7 +10,7 @@ type Function struct {
 var namedWords = map[string][]string{
 	"function": {"sent_bytes", "sent_frames", "received_bytes", "received_frames", "inside_sent_bytes", "inside_received_bytes",
 		"local_sent_bytes", "local_received_bytes", "spoofed_frames", "spoofed_mac", "spoofed_ethertype",
-		"spoofed_gid", "wrong_vlan", "redirected_dhcp", "queue_packets", "queue_bytes", "queue_dropped", "queue_number",
+		"spoofed_gid", "wrong_vlan", "redirected_dhcp", "blocked_sent", "blocked_received", "queue_packets", "queue_bytes", "queue_dropped", "queue_number",
 		"up", "programs", "queue_pairs"},
 	"vf_monitoring": {"firmware_cpu_seconds", "firmware_errors"},
 	"team": {"up", "speed", "members", "active_members", "fail_overs", "fail_backs", "announced", "peers_told", "lost", "stood_by", "returned",

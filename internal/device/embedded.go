@@ -118,7 +118,7 @@ func (a *adapter) seating() eswitch.Function {
 		return f
 	}
 	v := a.cfg.Virtual
-	f.Trusted = v.Trust
+	f.Trusted, f.Blocked = v.Trust, v.Blocked
 	if v.Link == LinkDown {
 		f.Link = eswitch.LinkDown
 	}

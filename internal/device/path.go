@@ -9,10 +9,11 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// needsWire reports whether the port's data must travel as packets: because of a policy, because something captures, impairs
-// or limits them, or because the port is down, so that they are lost.
+// needsWire reports whether the port's data must travel as packets: because of a policy, because something captures, impairs,
+// limits or blocks them, or because the port is down, so that they are lost.
 func (a *adapter) needsWire() bool {
-	return a.path == PathWire || a.slowed() || a.links.Slowed() || a.port.limited() || len(a.links.Taps()) != 0 || !a.carries()
+	return a.path == PathWire || a.slowed() || a.blocked() ||
+		a.links.Slowed() || a.port.limited() || len(a.links.Taps()) != 0 || !a.carries()
 }
 
 // reaches reports whether the adapter's policy allows a connection to an address.

@@ -34,6 +34,9 @@ type Virtual struct {
 	// NoRDMA offers its programs no RDMA, as AdapterConfig.NoRDMA (Set-VMNetworkAdapterRdma -RdmaWeight 0; WinOF-2 24.4, Configuring Guest
 	// RDMA). Programs that have objects keep them: whoever changes it makes another function.
 	NoRDMA bool
+	// Blocked keeps all frames from it and for it, while its link is up: a filter platform without rules is at its port of a virtual switch
+	// (WinOF-2 24.4, Using PacketDirect for VM). PacketDirect lets its programs have raw packet queue pairs without trust.
+	Blocked, PacketDirect bool
 }
 
 // FunctionConfig describes a virtual function. What it does not say is as with the adapter whose port it shares.
@@ -320,13 +323,17 @@ func (a *adapter) switchedDown() bool { return a.virtual() && a.cfg.Virtual.Link
 // slowed reports whether a function may send only so much, so that its packets have to be seen.
 func (a *adapter) slowed() bool { return a.virtual() && a.cfg.Virtual.Share.Most != 0 }
 
+// blocked reports whether no frame passes the port of a function at the embedded switch.
+func (a *adapter) blocked() bool { return a.virtual() && a.cfg.Virtual.Blocked }
+
 // checkVirtualRaw reports why the programs of a virtual function have no raw packet queue pairs.
 func (a *adapter) checkVirtualRaw() error {
 	switch {
 	case !a.virtual():
 		return nil
-	case !a.cfg.Virtual.Trust:
-		return command.Errorf(command.Access, "raw packet queue pairs are for virtual functions that are trusted, and %q is not", a.name)
+	case !a.cfg.Virtual.Trust && !a.cfg.Virtual.PacketDirect:
+		return command.Errorf(command.Access, "raw packet queue pairs are for virtual functions that are trusted or at a virtual switch with PacketDirect, "+
+			"and %q is neither", a.name)
 	case a.cfg.VLAN != 0:
 		return command.Errorf(command.Unsupported, "%q is in VLAN %d, whose tags raw packet queue pairs would see", a.name, a.cfg.VLAN)
 	}

@@ -12,6 +12,15 @@ import (
 // ResetFunction resets a virtual function: its connections and objects go, as when a device is disabled and enabled (WinOF 5.50, 4.11.2),
 // and its programs may open it again. Others at the port, and the adapter, go on.
 func (d *Driver) ResetFunction(name string) error {
+	if _, _, live := d.functions.place(name); live { // first, so that nothing passes in between
+		if err := d.Switches.Restarted(name); err != nil {
+			return err
+		}
+	}
+	return d.resetNamed(name)
+}
+
+func (d *Driver) resetNamed(name string) error {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	f, err := d.functionNamed(name)

@@ -223,6 +223,7 @@ func (d *Driver) startFunction(f *virtualFunction) error {
 	if err != nil {
 		return err
 	}
+	cfg.Virtual = d.ruled(f, cfg.Virtual)
 	index, err := d.host.AddFunction(cfg)
 	if err != nil {
 		d.releaseQueue(f)

@@ -145,8 +145,8 @@ func wrongFunction(err error) error {
 	return err
 }
 
-// SetFunction changes a virtual function.
-func (d *Driver) SetFunction(q api.FunctionRequest) error {
+// setFunction changes a virtual function.
+func (d *Driver) setFunction(q api.FunctionRequest) error {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	f, err := d.functionNamed(q.Name)
@@ -187,7 +187,7 @@ func (d *Driver) decide(f *virtualFunction, next decision, anew bool) error {
 	case !f.live && !d.enabled(f.cfg.Owner):
 		return nil
 	case f.live && !anew && before.same(&next):
-		err := d.host.SetFunction(f.index, next.cfg.Virtual)
+		err := d.host.SetFunction(f.index, d.ruled(f, next.cfg.Virtual))
 		if err != nil {
 			d.functions.decide(f, before)
 		}
@@ -229,8 +229,8 @@ func (f *decision) same(next *decision) bool {
 		f.queues == next.queues
 }
 
-// RemoveFunction removes a virtual function.
-func (d *Driver) RemoveFunction(name string) error {
+// removeFunction removes a virtual function.
+func (d *Driver) removeFunction(name string) error {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	f, err := d.functionNamed(name)

@@ -91,6 +91,7 @@ func functionCounters(f *device.FunctionStatus) map[string]uint64 {
 		"inside_sent_bytes": in.SentBytes, "inside_received_bytes": in.ReceivedBytes,
 		"spoofed_mac": dropped[eswitch.SourceMAC], "spoofed_ethertype": dropped[eswitch.EtherType], "spoofed_gid": f.Forged,
 		"wrong_vlan": dropped[eswitch.WrongVLAN], "redirected_dhcp": f.Switch.Redirected,
+		"blocked_sent": dropped[eswitch.Blocked], "blocked_received": f.Switch.Held,
 	}
 	for _, c := range f.Counters {
 		out[counterName(c)] = c.Value
@@ -112,7 +113,7 @@ func (d *Driver) functionWords(i uint32) (list []counters.Function) {
 			v["queue_number"], v["queue_packets"], v["queue_bytes"], v["queue_dropped"] = uint64(q.Number), q.Packets, q.Bytes, q.Dropped
 		}
 		for _, same := range []string{"sent_bytes", "sent_frames", "received_bytes", "received_frames", "inside_sent_bytes",
-			"inside_received_bytes", "spoofed_mac", "spoofed_ethertype", "spoofed_gid", "wrong_vlan", "redirected_dhcp"} {
+			"inside_received_bytes", "spoofed_mac", "spoofed_ethertype", "spoofed_gid", "wrong_vlan", "redirected_dhcp", "blocked_sent", "blocked_received"} {
 			v[same] = c[same]
 		}
 		list = append(list, counters.Function{Name: f.Name, Values: v})

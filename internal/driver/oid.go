@@ -54,13 +54,21 @@ func (d *Driver) resetVFByOID(index uint32, buffer string) error {
 		return api.Wrong("buffer", strconv.Quote(buffer),
 			"80010600 (type, revision and size) and the number of the virtual function in two bytes, the low one first, as 800106000300")
 	}
-	number := int(binary.LittleEndian.Uint16(b[resetVFNumberAt:]))
+	name, err := d.functionByNumber(index, int(binary.LittleEndian.Uint16(b[resetVFNumberAt:])))
+	if err != nil {
+		return err
+	}
+	return d.ResetFunction(name)
+}
+
+// functionByNumber returns the name of a virtual function of an adapter that works.
+func (d *Driver) functionByNumber(index uint32, number int) (string, error) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	var have []string
 	for _, f := range d.functions.of(index) {
 		if f.live && f.number == number {
-			return d.resetFunction(f)
+			return f.cfg.Name, nil
 		}
 		if f.live {
 			have = append(have, strconv.Itoa(f.number))
@@ -70,7 +78,7 @@ func (d *Driver) resetVFByOID(index uint32, buffer string) error {
 	if len(have) > 0 {
 		allowed = strings.Join(have, ", ")
 	}
-	return api.Wrong("number of the virtual function in buffer", strconv.Itoa(number), allowed)
+	return "", api.Wrong("number of the virtual function in buffer", strconv.Itoa(number), allowed)
 }
 
 // SetOID implements api.OIDSource.

@@ -14,7 +14,8 @@ var _ api.VirtualSwitchSource = (*Driver)(nil)
 // openVirtualSwitches reads which virtual switches are kept. Their functions start with their adapters.
 func (d *Driver) openVirtualSwitches() {
 	d.Switches = vswitch.New(vswitch.Config{
-		Functions: d, Registry: d.registry, Place: d.switchPlace, Log: d.log, Over: d.switchOver, Reweigh: d.reweigh,
+		Functions: switched{d}, Registry: d.registry, Place: d.switchPlace, PacketDirect: d.framesAt, Log: d.log, Over: d.switchOver,
+		Reweigh: d.reweigh,
 		Taken: func(name string) bool {
 			return slices.ContainsFunc(d.switches, func(s namedSwitch) bool { return strings.EqualFold(s.name, name) })
 		},

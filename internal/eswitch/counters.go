@@ -23,13 +23,15 @@ const (
 	Unheard
 	// Nobody: no port wants it.
 	Nobody
+	// Blocked: the port that sent it is blocked, or all that want it are.
+	Blocked
 	reasons
 )
 
 // String names the reason.
 func (r Reason) String() string {
 	return [...]string{"forwarded", "malformed", "no such port, or its link is down", "source address not allowed", "EtherType not allowed",
-		"MAC control", "VLAN not allowed", "to itself", "DHCP that the PF does not hear", "for nobody"}[r]
+		"MAC control", "VLAN not allowed", "to itself", "DHCP that the PF does not hear", "for nobody", "port blocked by its filter"}[r]
 }
 
 // Traffic counts frames; those larger than a wire's count once.
@@ -43,6 +45,8 @@ type Counters struct {
 	Dropped [reasons]uint64
 	// Redirected are frames of DHCP that the port sent, and that went to the physical function in place of their destination.
 	Redirected uint64
+	// Held are frames for the port that it did not get because it is blocked.
+	Held uint64
 }
 
 func (t *Traffic) count(n int) {

@@ -54,6 +54,8 @@ func (s *Switch) admit(from Port, o *port, h *header, frame []byte, made bool) R
 		return NoPort
 	case !h.parse(frame):
 		return Malformed
+	case s.blocked.Has(from):
+		return Blocked
 	}
 	if from.IsVF() && !made {
 		if why := s.guard(o, h); why != 0 {
@@ -90,6 +92,7 @@ func (s *Switch) deliver(from Port, o *port, h *header, head []byte, size int, m
 		o.counters.Redirected++
 	}
 	n := len(list)
+	s.held = false
 	for i, word := range to {
 		for word &= s.up[i]; word != 0; word &= word - 1 {
 			list = s.to(Port(i<<6+bits.TrailingZeros64(word)), h, size, redirected, list)
@@ -98,6 +101,8 @@ func (s *Switch) deliver(from Port, o *port, h *header, head []byte, size int, m
 	switch {
 	case len(list) > n:
 		return list, 0
+	case s.held:
+		return list, Blocked
 	case redirected:
 		return list, Unheard
 	}
@@ -111,6 +116,11 @@ func (s *Switch) to(p Port, h *header, n int, redirected bool, list []Delivery) 
 		if v = &o.VLAN; !v.has(h.vid) {
 			return list
 		}
+	}
+	if s.blocked.Has(p) {
+		o.counters.Held++
+		s.held = true
+		return list
 	}
 	tag, tci := h.leave(v)
 	switch tag {

@@ -36,6 +36,9 @@ func (m *model) may(from Port, b []byte) ([]byte, bool) {
 		return b, true
 	}
 	f := m.functions[from]
+	if f.Blocked {
+		return nil, false
+	}
 	if from.IsVF() {
 		listed := slices.Contains(m.allowed, eth.EtherType(t))
 		if t < 0x600 { // a length: LLC stands for them all
@@ -97,7 +100,7 @@ func (m *model) forward(from Port, frame []byte) map[Port]string {
 			return map[Port]string{}
 		}
 		here = here || owner
-		if p == from || !m.wants(p, f, dst) {
+		if p == from || f.Blocked || !m.wants(p, f, dst) {
 			continue
 		}
 		out[p] = string(b)
@@ -149,6 +152,7 @@ func drawFunction(t *rapid.T) (f Function) {
 	}
 	f.Trusted, f.Promiscuous = rapid.Bool().Draw(t, "trusted"), rapid.Bool().Draw(t, "promiscuous")
 	f.AllGroups = rapid.Bool().Draw(t, "all groups")
+	f.Blocked = rapid.IntRange(0, 4).Draw(t, "blocked") == 0
 	return f
 }
 

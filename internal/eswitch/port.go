@@ -122,6 +122,8 @@ type Function struct {
 	// Promiscuous functions get what is for other functions, and AllGroups what is for any multicast address.
 	Promiscuous, AllGroups bool
 	Link                   Link
+	// Blocked keeps all frames from it and for it: a filter without rules is at the port (WinOF-2 24.4, Using PacketDirect for VM).
+	Blocked bool
 }
 
 // FieldError says which field of a setting is invalid, and what it may be.
@@ -162,10 +164,12 @@ type Switch struct {
 	up        Set // ports whose link is up
 	hearing   Set // promiscuous ones
 	allGroups Set
+	blocked   Set
 	stations  map[uint64][]Port
 	groups    map[uint64]*Set
 	wireUp    bool
 	version   uint64 // of all that is set, for Recent
+	held      bool   // the last frame was kept from a port that is blocked
 }
 
 // New returns a switch whose wire is up, and that has no functions yet.
@@ -204,6 +208,7 @@ func (s *Switch) Set(p Port, f Function) error {
 	trusted := f.Trusted || !p.IsVF()
 	s.hearing.put(p, trusted && f.Promiscuous)
 	s.allGroups.put(p, trusted && f.AllGroups)
+	s.blocked.put(p, f.Blocked)
 	s.link(p)
 	return nil
 }
@@ -251,6 +256,7 @@ func (s *Switch) Remove(p Port) {
 	s.up.Drop(p)
 	s.hearing.Drop(p)
 	s.allGroups.Drop(p)
+	s.blocked.Drop(p)
 	s.ports[p] = nil
 }
 

@@ -50,8 +50,8 @@ func (s *Switch) Follow(from Port, head []byte, size int, r *Recent) Reason {
 	if r.To.Len() > 1 {
 		r.Only = Wire
 	}
-	if s.cfg.RedirectDHCP && !r.Made || len(head) < compared {
-		r.list = r.list[:0] // the next of the kind may be DHCP, or this one no better
+	if s.cfg.RedirectDHCP && !r.Made || len(head) < compared || s.held {
+		r.list = r.list[:0] // the next of the kind may be DHCP, or this one no better, or a blocked port counts each
 		return 0
 	}
 	r.from, r.version = from, s.version

@@ -6,6 +6,9 @@ type VirtualSwitch struct {
 	Adapter string // by its name
 	// IOV says that adapters of machines may be virtual functions (New-VMSwitch -EnableIov).
 	IOV bool
+	// PacketDirect lets programs of its adapters have queues of frames (New-VMSwitch -EnablePacketDirect), and VFP says that the filter
+	// platform is at its ports (Enable-VMSwitchExtension).
+	PacketDirect, VFP bool
 	// Configured says that the driver's configuration has it: it goes when that has it no more.
 	Configured bool
 	Adapters   []SwitchAdapter // by the names of their functions
@@ -23,6 +26,8 @@ type SwitchAdapter struct {
 const (
 	valueSwitchAdapter = "Adapter"
 	valueIOV           = "EnableIov"
+	valuePacketDirect  = "EnablePacketDirect"
+	valueVFP           = "EnableVfp"
 	valueConfigured    = "Configured"
 	switchAdapters     = "Adapters"
 )
@@ -38,7 +43,8 @@ func (r *Registry) VirtualSwitches() (list []VirtualSwitch) {
 		if !ok {
 			continue
 		}
-		s := VirtualSwitch{Name: p.Name(), Adapter: name, IOV: r.isSet(p, valueIOV), Configured: r.isSet(p, valueConfigured)}
+		s := VirtualSwitch{Name: p.Name(), Adapter: name, IOV: r.isSet(p, valueIOV),
+			PacketDirect: r.isSet(p, valuePacketDirect), VFP: r.isSet(p, valueVFP), Configured: r.isSet(p, valueConfigured)}
 		under, _ := r.Key(p.Child(switchAdapters))
 		for _, a := range under.Subkeys {
 			settings, _ := r.Get(a, valueSettings)
@@ -71,6 +77,8 @@ func (s *VirtualSwitch) Keep() []Change {
 	return []Change{
 		{Kind: SetValue, Key: key, Value: String(valueSwitchAdapter, s.Adapter)},
 		{Kind: SetValue, Key: key, Value: flag(valueIOV, s.IOV)},
+		{Kind: SetValue, Key: key, Value: flag(valuePacketDirect, s.PacketDirect)},
+		{Kind: SetValue, Key: key, Value: flag(valueVFP, s.VFP)},
 		{Kind: SetValue, Key: key, Value: flag(valueConfigured, s.Configured)},
 	}
 }

@@ -29,7 +29,7 @@ func TestVirtualSwitchesAreKept(t *testing.T) {
 		apply(x.KeepAdapter(SwitchAdapter{Function: "blue", Settings: []string{"rdma=off"}})...)
 		apply(x.KeepAdapter(SwitchAdapter{Function: "green"})...)
 	}
-	s.IOV, s.Configured = true, true
+	s.IOV, s.PacketDirect, s.VFP, s.Configured = true, true, true, true
 	apply(s.Keep()...)
 	apply(s.KeepAdapter(blue)...)
 	apply(numberSet(virtualSwitches.Child("junk"), valueIOV))

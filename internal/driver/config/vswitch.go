@@ -15,8 +15,11 @@ type VirtualSwitch struct {
 	Name    string `json:"name"`
 	Adapter string `json:"adapter"`
 	// IOV lets adapters of machines be virtual functions, with RDMA.
-	IOV      bool            `json:"iov,omitempty"`
-	Adapters []SwitchAdapter `json:"adapters,omitempty"`
+	IOV bool `json:"iov,omitempty"`
+	// PacketDirect lets programs of its adapters have queues of frames, and VFP has the filter platform at the ports of machines.
+	PacketDirect bool            `json:"packetdirect,omitempty"`
+	VFP          bool            `json:"vfp,omitempty"`
+	Adapters     []SwitchAdapter `json:"adapters,omitempty"`
 }
 
 // SwitchAdapter is a network adapter of a virtual switch: the name of its function, and its settings as softvpi vswitch add takes them.

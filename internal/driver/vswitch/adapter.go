@@ -38,6 +38,8 @@ type decision struct {
 	queues int
 	// vmq is VmqWeight: whether a virtual port has a receive queue of the adapter's for itself, and before whom.
 	vmq int
+	// passes keeps the switch's filter platform away from the port (vfpctrl /disable-port).
+	passes bool
 }
 
 // standard is what is decided about an adapter unless something else is.
@@ -66,6 +68,9 @@ func (d *decision) words() []string {
 	if d.machine != "" {
 		list = append(list, "machine="+d.machine)
 	}
+	if d.passes {
+		list = append(list, "vfp=off")
+	}
 	slices.Sort(list)
 	return list
 }
@@ -93,6 +98,12 @@ func (d *decision) set(words []string, at *vswitch) (rest []string, err error) {
 		if !own {
 			rest = append(rest, w)
 		}
+	}
+	if next.machine == "" {
+		if given["vfp"] {
+			return nil, api.Wrong("vfp", "set for an adapter of the host", "that of a machine's adapter: the filter platform leaves the host's alone")
+		}
+		next.passes = false
 	}
 	if next.machine == "" && next.iov > 0 {
 		if given["iov"] {
@@ -137,6 +148,8 @@ func (d *decision) setOne(name, value string) (own bool, err error) {
 		}
 		d.queues = n
 		return true, nil
+	case "vfp":
+		return true, d.setFilter(value)
 	case "rdma", "vmmq":
 		if value != "on" && value != "off" {
 			return true, api.Wrong(name, strconv.Quote(value), "on, off")
@@ -156,9 +169,10 @@ func (a *adapter) kept() registry.SwitchAdapter {
 	return registry.SwitchAdapter{Function: a.function, Configured: a.configured, Settings: a.words()}
 }
 
-func (a *adapter) describe(f api.FunctionStatus) api.SwitchAdapter {
+func (a *adapter) describe(v *vswitch, f api.FunctionStatus) api.SwitchAdapter {
 	return api.SwitchAdapter{Function: f.Name, Name: a.name, Machine: a.machine, Configured: a.configured, IOVWeight: a.iov,
-		RDMA: !f.NoRDMA, VMQWeight: a.vmq, VMMQ: !a.noVMMQ, Status: f}
+		RDMA: !f.NoRDMA, VMQWeight: a.vmq, VMMQ: !a.noVMMQ, VFP: !a.passes, Blocked: a.blocked(v),
+		Status: f}
 }
 
 // AddSwitchAdapter implements api.VirtualSwitchSource.
@@ -173,7 +187,7 @@ func (s *Switches) AddSwitchAdapter(q api.SwitchAdapterRequest) (api.SwitchAdapt
 	if err != nil {
 		return api.SwitchAdapter{}, err
 	}
-	return a.describe(f), nil
+	return a.describe(v, f), nil
 }
 
 // add makes an adapter of a switch. It is kept before its function is: what has no function is forgotten. The caller holds ops.
@@ -223,7 +237,7 @@ func names(words []string, setting string) bool {
 func named(err error) error {
 	var f *api.FieldError
 	if errors.As(err, &f) && f.Field == "setting" && strings.HasPrefix(f.Allowed, "mac,") {
-		return api.Wrong(f.Field, f.Value, "name, machine, iov, vmq, vmmq, "+f.Allowed)
+		return api.Wrong(f.Field, f.Value, "name, machine, iov, vmq, vmmq, vfp, "+f.Allowed)
 	}
 	return err
 }
@@ -260,7 +274,7 @@ func (s *Switches) SetSwitchAdapter(q api.SwitchAdapterRequest) error {
 		return err
 	}
 	if len(q.Settings) == 0 {
-		return api.Wrong("settings", "empty", "name=, machine=, iov=, vmq=, vmmq=, rdma=, and those of virtual functions")
+		return api.Wrong("settings", "empty", "name=, machine=, iov=, vmq=, vmmq=, vfp=, rdma=, and those of virtual functions")
 	}
 	return s.change(v, a, q.Settings, a.configured)
 }
@@ -292,9 +306,13 @@ func (s *Switches) change(v *vswitch, a *adapter, words []string, configured boo
 		defer s.cfg.Reweigh(a.function)
 	}
 	if len(rest) == 0 {
-		return nil
+		if (&adapter{decision: before}).blocked(v) == a.blocked(v) {
+			return nil
+		}
+		err = s.cfg.Functions.FollowSwitch(a.function, false)
+	} else {
+		err = s.cfg.Functions.SetFunction(api.FunctionRequest{Name: a.function, Settings: rest, Anew: anew})
 	}
-	err = s.cfg.Functions.SetFunction(api.FunctionRequest{Name: a.function, Settings: rest, Anew: anew})
 	if err == nil {
 		return nil
 	}

@@ -53,7 +53,8 @@ func (s *Switches) follow(c config.VirtualSwitch) error {
 	v := s.find(c.Name)
 	switch {
 	case v == nil:
-		made, err := s.create(api.SwitchRequest{Name: c.Name, Adapter: c.Adapter, IOV: c.IOV}, true)
+		made, err := s.create(api.SwitchRequest{Name: c.Name, Adapter: c.Adapter, IOV: c.IOV,
+			PacketDirect: c.PacketDirect, VFP: c.VFP}, true)
 		if err != nil {
 			return err
 		}
@@ -73,6 +74,9 @@ func (s *Switches) follow(c config.VirtualSwitch) error {
 		s.mu.Unlock()
 		if v.IOV != was {
 			s.cfg.Over(v.Adapter, !v.IOV)
+		}
+		if err := s.configure(v, c.PacketDirect, c.VFP); err != nil {
+			return err
 		}
 	}
 	for i, a := range c.Adapters {

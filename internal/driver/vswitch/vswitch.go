@@ -24,6 +24,8 @@ type Functions interface {
 	CreateFunction(api.FunctionRequest) (api.FunctionStatus, error)
 	SetFunction(api.FunctionRequest) error
 	RemoveFunction(name string) error
+	// FollowSwitch has a function do what its switch's Rules say now. anew makes it another function for its programs.
+	FollowSwitch(function string, anew bool) error
 }
 
 // Config is what virtual switches stand on.
@@ -32,6 +34,8 @@ type Config struct {
 	Registry  *registry.Registry
 	// Place returns the name of an adapter that a switch can be over, or why there can be none.
 	Place func(adapter string) (string, error)
+	// PacketDirect returns why an adapter has no queues of frames for a switch over it.
+	PacketDirect func(adapter string) error
 	// Has reports whether there is an adapter of that name.
 	Has func(adapter string) bool
 	// Taken reports whether something else has a name, so that no switch can have it.
@@ -107,11 +111,11 @@ func (s *Switches) functions() map[string]api.FunctionStatus {
 
 // describe says what a switch is. The caller holds mu.
 func (s *Switches) describe(v *vswitch, now map[string]api.FunctionStatus) api.VirtualSwitch {
-	d := api.VirtualSwitch{Name: v.Name, Adapter: v.Adapter, Missing: !s.cfg.Has(v.Adapter), IOV: v.IOV, Configured: v.Configured,
-		Adapters: []api.SwitchAdapter{}}
+	d := api.VirtualSwitch{Name: v.Name, Adapter: v.Adapter, Missing: !s.cfg.Has(v.Adapter), IOV: v.IOV, PacketDirect: v.PacketDirect,
+		VFP: v.VFP, Configured: v.Configured, Adapters: []api.SwitchAdapter{}}
 	for _, a := range v.adapters {
 		if a.there(v, now) {
-			d.Adapters = append(d.Adapters, a.describe(now[strings.ToLower(a.function)]))
+			d.Adapters = append(d.Adapters, a.describe(v, now[strings.ToLower(a.function)]))
 		}
 	}
 	return d
@@ -121,7 +125,7 @@ func (s *Switches) describe(v *vswitch, now map[string]api.FunctionStatus) api.V
 func (s *Switches) VirtualPort(function string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.adapterWith(function)
+	_, a := s.at(function)
 	return a != nil && a.virtualPort()
 }
 
@@ -129,7 +133,7 @@ func (s *Switches) VirtualPort(function string) bool {
 func (s *Switches) VMQWeight(function string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a := s.adapterWith(function); a != nil {
+	if _, a := s.at(function); a != nil {
 		return a.vmq
 	}
 	return 0
@@ -140,18 +144,6 @@ func (s *Switches) SRIOV(adapter string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.all, func(v *vswitch) bool { return v.Adapter == adapter && v.IOV })
-}
-
-// adapterWith finds the adapter that a function is. The caller holds mu.
-func (s *Switches) adapterWith(function string) *adapter {
-	for _, v := range s.all {
-		for _, a := range v.adapters {
-			if strings.EqualFold(a.function, function) {
-				return a
-			}
-		}
-	}
-	return nil
 }
 
 // CreateVirtualSwitch implements api.VirtualSwitchSource.
@@ -181,7 +173,13 @@ func (s *Switches) create(q api.SwitchRequest, configured bool) (*vswitch, error
 			return nil, api.Wrong("adapter", fmt.Sprintf("%q, over which switch %q is", at, o.Name), "one that no virtual switch is over")
 		}
 	}
-	v := &vswitch{VirtualSwitch: registry.VirtualSwitch{Name: q.Name, Adapter: at, IOV: q.IOV, Configured: configured}}
+	if q.PacketDirect {
+		if err := s.cfg.PacketDirect(at); err != nil {
+			return nil, err
+		}
+	}
+	v := &vswitch{VirtualSwitch: registry.VirtualSwitch{Name: q.Name, Adapter: at, IOV: q.IOV, PacketDirect: q.PacketDirect, VFP: q.VFP,
+		Configured: configured}}
 	if err := s.cfg.Registry.Apply(v.Keep()...); err != nil {
 		return nil, err
 	}

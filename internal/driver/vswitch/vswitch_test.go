@@ -51,6 +51,14 @@ func (f *functions) RemoveFunction(name string) error {
 	return nil
 }
 
+func (f *functions) FollowSwitch(name string, anew bool) error {
+	if f.fail != nil {
+		return f.fail
+	}
+	f.did = append(f.did, "follow "+name+map[bool]string{true: " anew"}[anew])
+	return nil
+}
+
 // house is a driver with the adapters a and b, a wire named wire, and a registry in memory.
 type house struct {
 	*Switches
@@ -69,6 +77,12 @@ func newHouse() *house {
 func (h *house) open() {
 	has := func(name string) bool { return name == "a" || name == "b" }
 	h.Switches = New(Config{Functions: h.f, Registry: h.reg, Has: has, Log: slog.New(slog.DiscardHandler),
+		PacketDirect: func(name string) error {
+			if name == "b" {
+				return api.Wrong("packetdirect", "on over b", "off")
+			}
+			return nil
+		},
 		Taken:   func(name string) bool { return strings.EqualFold(name, "wire") },
 		Over:    func(adapter string, offer bool) { h.vmq = append(h.vmq, fmt.Sprint(adapter, " ", offer)) },
 		Reweigh: func(function string) { h.vmq = append(h.vmq, fmt.Sprint(function, " ", h.VMQWeight(function))) },

@@ -1,5 +1,6 @@
 // Package vfpctrl is the tool of that name, which controls the filters of virtual switches' ports (WinOF 5.50, 4.5.5; WinOF-2
-// 24.4 virtualization, PacketDirect). The driver's virtual switches have no such filters: every port passes its traffic.
+// 24.4 virtualization, PacketDirect). Where a virtual switch has the filter platform, the ports of machines pass nothing
+// until it is disabled there: there are no rules.
 package vfpctrl
 
 import (
@@ -16,16 +17,17 @@ import (
 )
 
 const synopsis = `usage: vfpctrl /list-vmswitch-port [--json] [--socket PATH]
-       vfpctrl /disable-port /port PORT
-Lists the ports of the driver's virtual switches, and lets the traffic of one pass its filter. The switches have no
-filters (VFP), so that disable-port finds nothing to switch off, and enable-port and rules are not supported. PORT is the
-name that the list prints. Commands and /port are taken with - for / too.`
+       vfpctrl /disable-port|/enable-port /port PORT
+Lists the ports of the driver's virtual switches, and disables the filter platform (VFP) at one, or enables it again. It
+is there if the switch has it (Enable-VMSwitchExtension; softvpi vswitch configure SWITCH vfp=on), and has no rules: a
+machine's port where it is enabled passes nothing. PORT is the name that the list prints. Commands and /port are taken
+with - for / too.`
 
 // commands are those of the tool that are known; those with a reason are not supported.
 var commands = []struct{ name, missing string }{
 	{"list-vmswitch-port", ""},
 	{"disable-port", ""},
-	{"enable-port", "a port that filters its traffic"},
+	{"enable-port", ""},
 	{"list-rule", "rules"},
 	{"add-rule", "rules"},
 	{"remove-rule", "rules"},
@@ -39,6 +41,7 @@ var commands = []struct{ name, missing string }{
 // port is a port of a virtual switch as the tool shows it.
 type port struct {
 	Name     string `json:"port_name"`
+	Type     string `json:"port_type"`
 	Switch   string `json:"switch_name"`
 	Friendly string `json:"switch_friendly_name"`
 	Number   int    `json:"port_id"`
@@ -46,6 +49,13 @@ type port struct {
 	Adapter  string `json:"nic_friendly_name"`
 	MTU      uint32 `json:"mtu"`
 	MAC      string `json:"mac_address"`
+	Machine  string `json:"vm_name,omitempty"`
+	SRIOV    int    `json:"sriov_usage"`
+	Learns   bool   `json:"mac_learning"`
+	// Filter is what the filter platform does at the port; empty: it is not there.
+	Filter string `json:"filter_platform,omitempty"`
+	// function is the network adapter of a virtual switch at whose port it is.
+	function string
 }
 
 // Main runs vfpctrl.
@@ -66,15 +76,16 @@ func Main(ctx context.Context, env tool.Env) int {
 	if err != nil {
 		return env.End(ctx, err)
 	}
-	s, err := api.NewClient(*socket).Status(ctx)
+	driver := api.NewClient(*socket)
+	s, err := driver.Status(ctx)
 	if err != nil {
 		return env.End(ctx, err)
 	}
-	if command == "disable-port" {
-		return env.End(ctx, disable(env.Stdout, portsOf(s), *name))
+	if command != "list-vmswitch-port" {
+		return env.End(ctx, change(ctx, env.Stdout, driver, portsOf(s), command, *name))
 	}
 	if *name != "" {
-		return f.Refuse(tool.Usagef("/port goes with /disable-port"))
+		return f.Refuse(tool.Usagef("/port goes with /disable-port and /enable-port"))
 	}
 	if *asJSON {
 		e := json.NewEncoder(env.Stdout)
@@ -104,7 +115,7 @@ func options(in []string) (args, words []string) {
 
 func commandIn(words []string) (string, error) {
 	if len(words) == 0 {
-		return "", tool.Usagef("a command is missing; allowed: /list-vmswitch-port, /disable-port")
+		return "", tool.Usagef("a command is missing; allowed: /list-vmswitch-port, /disable-port, /enable-port")
 	}
 	if len(words) > 1 {
 		return "", tool.Usagef("two commands: /%s and /%s", words[0], words[1])
@@ -122,13 +133,16 @@ func portsOf(s *api.Status) []port {
 	all := []port{}
 	for _, w := range s.Switches {
 		for _, p := range w.Ports {
-			x := port{Name: guid(w.Name, p.Adapter), Switch: guid(w.Name), Friendly: w.Name, Number: p.Number, NIC: guid(p.Adapter),
-				Adapter: p.Adapter}
+			x := port{Name: guid(w.Name, p.Adapter), Type: synthetic, Switch: guid(w.Name), Friendly: w.Name, Number: p.Number,
+				NIC: guid(p.Adapter), Adapter: p.Adapter, Learns: true}
 			if a, err := s.Adapter("adapter", p.Adapter); err == nil {
-				x.MTU, x.MAC = a.LinkMTU, strings.ToUpper(strings.ReplaceAll(a.MAC, ":", "-"))
+				x.MTU, x.MAC = a.LinkMTU, dashed(a.MAC)
 			}
 			all = append(all, x)
 		}
+	}
+	for i := range s.VirtualSwitches {
+		all = append(all, portsOver(s, &s.VirtualSwitches[i])...)
 	}
 	return all
 }
@@ -148,40 +162,24 @@ func list(w io.Writer, ports []port) {
 			value any
 		}{
 			{"Port name", p.Name}, {"Port Friendly name", ""}, {"Switch name", p.Switch}, {"Switch Friendly name", p.Friendly},
-			{"PortId", p.Number}, {"VMQ Usage", 0}, {"SR-IOV Usage", 0}, {"Port type", "Synthetic"},
+			{"PortId", p.Number}, {"VMQ Usage", 0}, {"SR-IOV Usage", p.SRIOV}, {"Port type", p.Type},
 		} {
 			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-20s : %v", f.name, f.value), " "))
 		}
-		fmt.Fprintf(w, "Port is Initialized.\nMAC Learning is Enabled.\n")
+		fmt.Fprintf(w, "Port is Initialized.\nMAC Learning is %s.\n", map[bool]string{true: "Enabled", false: "Disabled"}[p.Learns])
 		for _, f := range []struct {
 			name  string
 			value any
-		}{{"NIC name", p.NIC}, {"NIC Friendly name", p.Adapter}, {"MTU", p.MTU}, {"MAC address", p.MAC}, {"VM name", ""}} {
+		}{{"NIC name", p.NIC}, {"NIC Friendly name", p.Adapter}, {"MTU", p.MTU}, {"MAC address", p.MAC}, {"VM name", p.Machine}} {
 			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-20s : %v", f.name, f.value), " "))
+		}
+		if p.Filter != "" {
+			fmt.Fprintf(w, "VFP is %s.\n", p.Filter)
 		}
 		fmt.Fprintln(w)
 	}
 	if len(ports) == 0 {
-		fmt.Fprintln(w, "No virtual switch: the configuration names none (link=switch).")
+		fmt.Fprintln(w, "No virtual switch: softvpi vswitch create makes one, and the configuration may have some (link=switch).")
 	}
 	fmt.Fprintln(w, "Command list-vmswitch-port succeeded!")
-}
-
-// disable lets the traffic of a port pass, which it does.
-func disable(w io.Writer, ports []port, name string) error {
-	var names []string
-	for _, p := range ports {
-		if strings.EqualFold(p.Name, name) {
-			fmt.Fprintf(w, "Port %s has no filter: its traffic passes, as before.\nCommand disable-port succeeded!\n", p.Name)
-			return nil
-		}
-		names = append(names, p.Name)
-	}
-	switch {
-	case name == "":
-		return tool.Usagef("/port is missing; it is the name of a port, as /list-vmswitch-port prints it")
-	case len(names) == 0:
-		return tool.Usagef("/port is %q, and the driver has no virtual switch", name)
-	}
-	return &api.FieldError{Field: "/port", Value: fmt.Sprintf("%q", name), Allowed: strings.Join(names, ", ")}
 }
