@@ -23,7 +23,9 @@ func (a *adapter) marked(c choice) qos.Mark {
 		c.sl, c.class = 0, 0
 	}
 	kind := qos.RoCE{V1: a.cfg.RoCE < RoCEv2, Port: a.cfg.UDPPort}
-	return a.port.marking.RDMA(kind, c.port, c.sl, c.class, a.cfg.VLAN != 0)
+	rules := a.port.marking
+	rules.Own = a.cfg.priority
+	return rules.RDMA(kind, c.port, c.sl, c.class, a.cfg.VLAN != 0)
 }
 
 // tag returns the VLAN tag of a route with a mark: its VLAN, which its link knows, and the priority.

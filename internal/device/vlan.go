@@ -9,11 +9,13 @@ import (
 // VLANConfig describes a VLAN interface: functions at the port of an adapter, with its MAC, whose frames are in a VLAN. They are the
 // host's, as the adapter's own: every program sees them that sees adapters.
 type VLANConfig struct {
-	Owner    uint32 // index of the adapter
-	Name     string
-	Addr     netip.Prefix
-	VLAN     uint16 // 1 to 4094; neither the adapter nor another VLAN interface of its is in it
-	Priority uint8  // of the frames of the host's that have none, 0 to 7 (IEEE 802.1p)
+	Owner uint32 // index of the adapter
+	Name  string
+	Addr  netip.Prefix
+	VLAN  uint16 // 1 to 4094; neither the adapter nor another VLAN interface of its is in it
+	// Priority is that of the host's frames that have none, and of RDMA packets that neither their program nor a rule of the port gives
+	// one, 0 to 7 (IEEE 802.1p).
+	Priority uint8
 	// Ethernet is its Ethernet function, which knows nothing of the VLAN; nil: it has none.
 	Ethernet *EthernetConfig
 }

@@ -313,7 +313,7 @@ func addTag(o *frame.Out, tci uint16) bool {
 			return false
 		}
 		own := binary.BigEndian.Uint16(b[eth.EthernetLen:])
-		binary.BigEndian.PutUint16(b[eth.EthernetLen:], own|tci)
+		binary.BigEndian.PutUint16(b[eth.EthernetLen:], own|tci&eth.VIDMask) // with its own priority
 		return own&eth.VIDMask == 0
 	}
 	o.HeadStart -= eth.VLANLen

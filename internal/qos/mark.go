@@ -25,6 +25,9 @@ type Marking struct {
 	ByDSCP bool
 	// Default is the priority of what has none (DefaultUntaggedPriority).
 	Default uint8
+	// Own is the priority of an interface in a VLAN, for RDMA packets that nothing else gives one, and which then are tagged with it
+	// whatever Tags says (WinOF 5.50, 4.1.6.5: Vlan Priority); 0: it has none.
+	Own uint8
 	// Tags says that frames carry their priority in a tag (*PriorityVLANTag), and Bare that frames without a VLAN do not
 	// (TxUntagPriorityTag).
 	Tags, Bare bool
@@ -68,6 +71,10 @@ func (m *Marking) RDMA(kind RoCE, port uint16, sl, class uint8, inVLAN bool) Mar
 	if !named {
 		x.Priority, named = m.application(kind, class>>2)
 	}
+	own := !named && m.Own != 0
+	if own {
+		x.Priority = m.Own
+	}
 	if whole := m.Whole && !m.Paused; x.Class <= ecn && (m.Marks || m.MarksPaused && (m.Paused || whole)) {
 		dscp := m.Table[x.Priority]
 		if whole {
@@ -75,7 +82,7 @@ func (m *Marking) RDMA(kind RoCE, port uint16, sl, class uint8, inVLAN bool) Mar
 		}
 		x.Class |= dscp << 2
 	}
-	x.Tagged = named && m.Tags && (inVLAN || !m.Bare)
+	x.Tagged = own || named && m.Tags && (inVLAN || !m.Bare)
 	return x
 }
 
