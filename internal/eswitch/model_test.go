@@ -30,7 +30,7 @@ func (m *model) may(from Port, b []byte) ([]byte, bool) {
 		t = binary.BigEndian.Uint16(b[16:])
 	}
 	if t == 0x8808 {
-		return b, from == PF
+		return b, from == PF && !m.functions[PF].Blocked
 	}
 	if from == Wire {
 		return b, true
