@@ -21,7 +21,7 @@ type switchNamed struct {
 
 // switchAdapterSettings are what add and set take.
 type switchAdapterSettings struct {
-	Settings []string `arg:"" optional:"" help:"name= (as Get-VMNetworkAdapter shows it), machine= (the virtual machine that has it; none: the host), iov= (0 to 100; 0: a machine's adapter has its network interface alone), vmq= (0 to 100; 0: one that is no virtual function has no receive queue of its own), vmmq=on|off (whether one that is no virtual function has several receive queues), queues= (how many it asks for), vfp=on|off (whether the switch's filter platform is enabled at the port of a machine's adapter), rdma=on|off, and those of softvpi vf: mac, address, vlan, vlans, link, max, min, trust, group, tap, host, hostpeer, netns. Those that are not named stay as they are."`
+	Settings []string `arg:"" optional:"" help:"name= (as Get-VMNetworkAdapter shows it), machine= (the virtual machine that has it; none: the host), iov= (0 to 100; 0: a machine's adapter has its network interface alone), vmq= (0 to 100; 0: one that is no virtual function has no receive queue of its own), vmmq=on|off (whether one that is no virtual function has several receive queues), queues= (how many it asks for), vfp=on|off (whether the switch's filter platform is enabled at the port of a machine's adapter), rdma=on|off, and those of softvpi vf: mac, address, vlan, vlans, vsid, link, max, min, trust, group, tap, host, hostpeer, netns. Those that are not named stay as they are."`
 }
 
 type vswitchListCmd struct {

@@ -27,6 +27,7 @@ type FunctionStatus struct {
 	Number  int     `json:"number"`          // at the port, from 0 on
 	VLAN    uint16  `json:"vlan"`            // 0: none
 	VLANs   string  `json:"vlans,omitempty"` // whose tags it may use itself
+	VSID    uint32  `json:"vsid,omitempty"`  // its virtual subnet, 0: none
 	Address string  `json:"address"`
 	Link    string  `json:"link"`              // auto, up, down: what was decided
 	Up      bool    `json:"up"`                // what it is
@@ -56,7 +57,7 @@ type FunctionStatus struct {
 type FunctionRequest struct {
 	Adapter  string   `json:"adapter,omitempty" doc:"Of a new one: the adapter at whose port it is to be."`
 	Name     string   `json:"name,omitempty" doc:"Of a new one: letters, digits, and - _ . between them; at most 31."`
-	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 link=auto|up|down max=Mbit/s min=Mbit/s queues=0..64 rdma=on|off trust=on|off group=NAME tap=NAME|none host=tap:NAME|datagram:PATH|stream:PATH|none hostpeer=PATH|none netns=NAME|PATH|none."`
+	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 vsid=0|4096..16777214 link=auto|up|down max=Mbit/s min=Mbit/s queues=0..64 rdma=on|off trust=on|off group=NAME tap=NAME|none host=tap:NAME|datagram:PATH|stream:PATH|none hostpeer=PATH|none netns=NAME|PATH|none."`
 	// Anew makes it another function for its programs, whatever changes: not for requests from outside.
 	Anew bool `json:"-"`
 }

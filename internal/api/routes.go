@@ -103,6 +103,9 @@ func (s *Server) routes() {
 	if x, ok := d.(VirtualSwitchSource); ok {
 		s.vswitchRoutes(x)
 	}
+	if x, ok := d.(OverlaySource); ok {
+		s.overlayRoutes(x)
+	}
 	if x, ok := d.(TeamSource); ok {
 		s.teamRoutes(x)
 	}

@@ -211,7 +211,8 @@ func (a *SwitchAdapter) WriteText(w io.Writer) {
 		say  bool
 		text string
 	}{{a.Machine != "", "machine " + clean(a.Machine)}, {a.Machine == "", "host"}, {a.Name != a.Function, `"` + clean(a.Name) + `"`},
-		{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {true, map[bool]string{true: "up", false: "down"}[f.Up]},
+		{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {f.VSID != 0, fmt.Sprint("virtual subnet ", f.VSID)},
+		{true, map[bool]string{true: "up", false: "down"}[f.Up]},
 		{a.Blocked, fmt.Sprint("blocked by the filter platform (frames sent ", f.Counters["blocked_sent"], ", for it ", f.Counters["blocked_received"], ")")},
 		{f.TAP != "", "tap " + clean(f.TAP)},
 		{f.HostState != "", "host " + clean(f.Host) + " (" + f.HostState + ")"},

@@ -49,6 +49,9 @@ func (p *portLoop) enlist(a *adapter) error {
 	if err == nil {
 		err = p.seat(a)
 	}
+	if err == nil {
+		err = p.admit(a)
+	}
 	if err != nil {
 		p.discharge(a)
 	}
@@ -122,6 +125,9 @@ func (a *adapter) seating() eswitch.Function {
 	if v.Link == LinkDown {
 		f.Link = eswitch.LinkDown
 	}
+	if v.VSID != 0 { // it is in no VLAN: the overlay has its frames
+		return f
+	}
 	if a.cfg.VLAN != 0 {
 		f.VLAN.Trunk.Add(a.cfg.VLAN)
 		return f
@@ -181,6 +187,7 @@ func (p *portLoop) discharge(a *adapter) {
 	}
 	p.tellSpoofed()
 	if a.at != eswitch.Wire {
+		p.expel(a)
 		p.embedded.Remove(a.at)
 		a.at = eswitch.Wire
 	}

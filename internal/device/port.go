@@ -139,6 +139,7 @@ func (a *adapter) followMTU(of int) {
 		a.host.log.Warn("the interface's MTU is too small", "adapter", a.name, "cause", err)
 	}
 	a.links.SetMTU(of)
+	a.port.followOverlay()
 	a.nic.resize()
 	a.resizeRaw()
 	mtu, _ := ib.MTUFor(int(a.mtu))

@@ -25,6 +25,7 @@ type portLoop struct {
 	raw       int           // adapters with raw packet QPs
 	agent     *agent        // of LLDP; nil: none
 	embedded  embedding     // the switch of its functions
+	overlay   overlaying    // likewise
 	rates     qos.Rates     // of classes
 	marking   qos.Marking   // of what is sent
 	operative qos.Operative // by which the port works: what its agent has agreed, or its own

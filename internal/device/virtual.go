@@ -37,6 +37,9 @@ type Virtual struct {
 	// Blocked keeps all frames from it and for it, while its link is up: a filter platform without rules is at its port of a virtual switch
 	// (WinOF-2 24.4, Using PacketDirect for VM). PacketDirect lets its programs have raw packet queue pairs without trust.
 	Blocked, PacketDirect bool
+	// VSID is its virtual subnet (Set-VMNetworkAdapter -VirtualSubnetId): its frames go to others of that alone, see Host.SetOverlay; 0:
+	// none. Whoever changes it makes another function.
+	VSID uint32
 }
 
 // FunctionConfig describes a virtual function. What it does not say is as with the adapter whose port it shares.
@@ -111,7 +114,7 @@ func (h *Host) functionConfig(f FunctionConfig) (AdapterConfig, error) {
 	cfg.Name, cfg.Addr, cfg.MAC, cfg.VLAN, cfg.GUID = f.Name, f.Addr.Addr(), f.MAC, f.VLAN, 0
 	cfg.Addrs, cfg.Networks, cfg.FollowInterface, cfg.Device, cfg.Port = nil, []netip.Prefix{f.Addr}, false, "", 1
 	cfg.Link, cfg.Ethernet, cfg.ShareWith, cfg.Disabled, cfg.NoRawPackets, cfg.NoRDMA = nil, f.Ethernet, &owner, false, false, false
-	cfg.Path, cfg.Virtual, cfg.virtualOf = o.path, &Virtual{}, f.Owner
+	cfg.Path, cfg.Virtual, cfg.virtualOf = o.path, &Virtual{VSID: f.Virtual.VSID, NoRDMA: f.Virtual.VSID != 0}, f.Owner
 	return cfg, nil
 }
 
@@ -133,10 +136,15 @@ func (h *Host) SetFunction(index uint32, v Virtual) error {
 		return err
 	}
 	before := a.cfg.Virtual
+	v.VSID = before.VSID
 	a.cfg.Virtual = &v
 	if err := a.reseat(); err != nil { // the switch has it as it was
 		a.cfg.Virtual = before
 		return err
+	}
+	if err := a.port.admit(a); err != nil {
+		a.cfg.Virtual = before
+		return errors.Join(err, a.reseat(), a.port.admit(a))
 	}
 	a.station.SetShare(h.now(), v.Share)
 	a.switchStation(a.enabled)
@@ -331,6 +339,8 @@ func (a *adapter) checkVirtualRaw() error {
 	switch {
 	case !a.virtual():
 		return nil
+	case a.subnet() != 0:
+		return command.Errorf(command.Unsupported, "%q is in a virtual subnet, of which raw packets know nothing", a.name)
 	case !a.cfg.Virtual.Trust && !a.cfg.Virtual.PacketDirect:
 		return command.Errorf(command.Access, "raw packet queue pairs are for virtual functions that are trusted or at a virtual switch with PacketDirect, "+
 			"and %q is neither", a.name)

@@ -19,6 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lastwords"
 	"github.com/softvpi/softvpi/internal/driver/lock"
+	"github.com/softvpi/softvpi/internal/driver/subnets"
 	"github.com/softvpi/softvpi/internal/driver/teams"
 	"github.com/softvpi/softvpi/internal/driver/vswitch"
 	"github.com/softvpi/softvpi/internal/events"
@@ -49,6 +50,7 @@ type Options struct {
 // Driver is a running driver: its adapters, and the sockets for programs and for `softvpi status`.
 type Driver struct {
 	*vswitch.Switches // over adapters
+	*subnets.Subnets  // virtual ones, of their adapters
 	*teams.Roster     // of wires and of adapters
 
 	cfg     config.Config
@@ -157,6 +159,7 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	d.openVirtualSwitches()
+	d.openSubnets()
 	d.healing = newHealer(d, len(d.running))
 	d.openTeams()
 	d.recallVLANs()
@@ -184,6 +187,9 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	d.watchFunctions()
+	if err := d.Subnets.Configure(d.cfg.Overlay); err != nil {
+		return err
+	}
 	if err := d.startAllFunctions(); err != nil {
 		return err
 	}

@@ -174,6 +174,7 @@ func (d *Driver) startAllFunctions() error {
 func (d *Driver) startFunctions(i uint32) {
 	d.startSwitch(i)
 	d.startQueues(i)
+	d.startSubnet(i)
 	d.monitor(i, d.functionWatch.now())
 	g, pf := d.grants(int(i)), d.host.Overview().Adapters[i].MAC
 	for n := range g.VFs {

@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/overlay"
 	"github.com/softvpi/softvpi/internal/sriov"
 )
 
@@ -154,7 +155,7 @@ func (d *Driver) setFunction(q api.FunctionRequest) error {
 		return err
 	}
 	if len(q.Settings) == 0 {
-		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, queues=, rdma=, trust=, group=, tap=, host=, hostpeer=, netns=")
+		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, vsid=, link=, max=, min=, queues=, rdma=, trust=, group=, tap=, host=, hostpeer=, netns=")
 	}
 	next := f.decision
 	if err := next.set(q.Settings); err != nil {
@@ -225,7 +226,8 @@ func (d *Driver) admitGroup(f *virtualFunction, next *decision) error {
 // same reports whether a virtual function stays the same one for its programs and its host when another decision is taken.
 func (f *decision) same(next *decision) bool {
 	a, b := &f.cfg, &next.cfg
-	return a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN && a.Virtual.NoRDMA == b.Virtual.NoRDMA && f.host == next.host &&
+	return a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN && a.Virtual.NoRDMA == b.Virtual.NoRDMA &&
+		a.Virtual.VSID == b.Virtual.VSID && f.host == next.host &&
 		f.queues == next.queues
 }
 
@@ -285,6 +287,9 @@ func (f *decision) set(words []string) error {
 	if err := next.host.check(given); err != nil {
 		return err
 	}
+	if err := next.subnetStands(); err != nil {
+		return err
+	}
 	*f = next
 	return nil
 }
@@ -315,6 +320,12 @@ func (f *decision) setOne(name, value string) (err error) {
 		f.cfg.VLAN = uint16(n)
 	case "vlans":
 		v.VLANs, err = parseVLANs(name, value)
+	case "vsid":
+		n, err := strconv.ParseUint(value, 10, 32)
+		if err != nil || n != 0 && overlay.CheckSubnet(uint32(n)) != nil {
+			return api.Wrong(name, strconv.Quote(value), fmt.Sprintf("0 (none), %d to %d", overlay.LeastSubnet, overlay.MostSubnet))
+		}
+		v.VSID = uint32(n)
 	case "link":
 		for i, w := range linkPolicies {
 			if w == value {
@@ -347,7 +358,7 @@ func (f *decision) setOne(name, value string) (err error) {
 	case "tap", "host", "hostpeer", "netns":
 		return f.host.set(name, value)
 	default:
-		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, link, max, min, queues, rdma, trust, group, tap, host, hostpeer, netns")
+		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, vsid, link, max, min, queues, rdma, trust, group, tap, host, hostpeer, netns")
 	}
 	return err
 }

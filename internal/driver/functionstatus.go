@@ -47,7 +47,7 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 		v := &f.cfg.Virtual
 		s := api.FunctionStatus{
 			Name: f.cfg.Name, Adapter: d.running[i].Name, ByKeys: f.byKeys, MAC: net.HardwareAddr(f.cfg.MAC[:]).String(), VLAN: f.cfg.VLAN,
-			VLANs:   v.VLANs.String(),
+			VLANs: v.VLANs.String(), VSID: v.VSID,
 			Address: f.cfg.Addr.String(), Link: linkPolicies[v.Link], Max: mbits(v.Share.Most), Min: mbits(v.Share.Least),
 			NoRDMA: v.NoRDMA, Trust: v.Trust, Group: f.group,
 			TAP: f.host.tap(), NetNS: f.host.space, Host: f.host.word(), HostPeer: f.host.remote(),

@@ -151,6 +151,32 @@ func (s *Switch) guard(o *port, h *header) Reason {
 	return 0
 }
 
+// Guard reports why a function may not send a frame that goes by no rule of the switch but spoof protection, and counts it; 0: it may. made
+// is as in Recent.
+func (s *Switch) Guard(from Port, head []byte, made bool) Reason {
+	if int(from) >= mostPorts || s.ports[from] == nil {
+		return NoPort
+	}
+	var h header
+	why, o := Reason(0), s.ports[from]
+	switch {
+	case !s.up.Has(from):
+		why = NoPort
+	case s.blocked.Has(from):
+		why = Blocked
+	case !h.parse(head):
+		why = Malformed
+	case from.IsVF() && !made:
+		why = s.guard(o, &h)
+	}
+	if why != 0 {
+		o.counters.Dropped[why]++
+		return why
+	}
+	o.counters.In.count(len(head))
+	return 0
+}
+
 // owns reports whether an address is one of the port's.
 func (o *port) owns(mac uint64) bool {
 	for _, m := range o.macs {

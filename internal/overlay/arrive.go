@@ -20,8 +20,8 @@ type Arrived struct {
 }
 
 // Arrive takes what the wire has brought for the MAC of the provider addresses, or for groups: a frame of another host for an adapter, or
-// something about hosts. large says that the frame is one of several segments, whose checksums are still to be made.
-func (e *Engine) Arrive(now clock.Time, b []byte, large bool) Arrived {
+// something about hosts. unsummed says that a checksum outside is still to be made.
+func (e *Engine) Arrive(now clock.Time, b []byte, unsummed bool) Arrived {
 	var h eth.Headers
 	if !h.Parse(b) {
 		e.drop(Malformed)
@@ -35,7 +35,7 @@ func (e *Engine) Arrive(now clock.Time, b []byte, large bool) Arrived {
 	if b[0]&1 != 0 {
 		return Arrived{} // it is nobody's of this engine
 	}
-	a, why := e.open(&h, b, large)
+	a, why := e.open(&h, b, unsummed)
 	if why != 0 {
 		e.drop(why)
 		return Arrived{}
@@ -45,7 +45,7 @@ func (e *Engine) Arrive(now clock.Time, b []byte, large bool) Arrived {
 }
 
 // open takes a frame out of its tunnel.
-func (e *Engine) open(h *eth.Headers, b []byte, large bool) (a Arrived, why Reason) {
+func (e *Engine) open(h *eth.Headers, b []byte, unsummed bool) (a Arrived, why Reason) {
 	src, dst, ok := ends(h, b)
 	if !ok {
 		return a, Foreign
@@ -61,7 +61,7 @@ func (e *Engine) open(h *eth.Headers, b []byte, large bool) (a Arrived, why Reas
 	if !f.Find(h, b, tunnel.Recognition{VXLANPort: e.cfg.UDPPort, NVGRE: true}) {
 		return a, Foreign
 	}
-	if !large && !sound(h, b, f.Kind) {
+	if !unsummed && !sound(h, b, f.Kind) {
 		return a, BadSum
 	}
 	inner := b[f.At:h.End]

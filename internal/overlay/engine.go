@@ -174,6 +174,12 @@ func (e *Engine) Has(p Port) bool {
 	return ok
 }
 
+// SubnetOf returns the virtual subnet of an adapter; 0: it is in none.
+func (e *Engine) SubnetOf(p Port) uint32 { return e.tenants[p].subnet }
+
+// Refuse counts a frame that Send has let pass, and that goes nowhere for a reason which the engine does not know.
+func (e *Engine) Refuse(why Reason) { e.counters.Dropped[why]++ }
+
 // Inside reports whether a MAC is that of another adapter here in the virtual subnet of one: frames to it do not leave.
 func (e *Engine) Inside(p Port, mac eth.MAC) bool {
 	t, ok := e.tenants[p]

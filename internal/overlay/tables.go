@@ -11,7 +11,7 @@ import (
 const (
 	// MostRecords, MostRoutes and MostAddresses are how many lookup records, routes of either sort and provider addresses there are at
 	// most.
-	MostRecords   = 16384
+	MostRecords   = 4096
 	MostRoutes    = 1024
 	MostAddresses = 16
 

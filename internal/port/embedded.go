@@ -38,6 +38,10 @@ func (w *Wire) Embed(s *eswitch.Switch) {
 // switched sends a station's packets, sealed for a wire, where the embedded switch says. What is not for the wire does not leave.
 func (p *Port) switched(now clock.Time, w *Wire, s *Station, out []frame.Out) {
 	e := w.embedded
+	if w.overlays(s) != nil {
+		p.tunnelled(now, w, s, out)
+		return
+	}
 	for i := 0; i < len(out); i++ {
 		o := &out[i]
 		if s.Tag != 0 && s.Kind != RDMA && !addTag(o, s.Tag) {

@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/encap"
 	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/overlay"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -79,6 +80,7 @@ type Wire struct {
 	Shown bool
 
 	embedded *embedded // the switch there; nil: none
+	overlay  *Overlay  // for stations in virtual subnets; nil: there is none
 
 	places  []place
 	agent   *place // its Agent station; nil: none
@@ -190,6 +192,9 @@ func (s *Station) TakesLarge(dst eth.MAC, vlan uint16) bool {
 		return false
 	}
 	w := s.wires[0]
+	if t := w.overlays(s); t != nil {
+		return !w.Shown && t.Inside(overlay.Port(s.At), dst)
+	}
 	if e := w.embedded; e != nil {
 		return w.Large || dst[0]&group == 0 && !w.Shown && e.Inside(s.At, dst, cmp.Or(vlan, s.Tag&eth.VIDMask))
 	}

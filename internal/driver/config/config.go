@@ -37,6 +37,8 @@ type Config struct {
 	Programs string `json:"programs,omitempty"`
 	// VirtualSwitches are switches over adapters, with network adapters for the host, namespaces and machines.
 	VirtualSwitches []VirtualSwitch `json:"virtual_switches,omitempty"`
+	// Overlay are entries of virtual subnets, each a kind and its settings as softvpi overlay add takes them.
+	Overlay []string `json:"overlay,omitempty"`
 	// Limits limit what attached programs make the driver hold; nil: the zero value.
 	Limits *Limits `json:"limits,omitempty"`
 	// Containers are sockets for containers, each with a quota; nil: none.
@@ -102,7 +104,7 @@ func decode(r io.Reader) (Config, error) {
 // describe converts an error of the JSON decoder to the file's terms.
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("unknown field %s; allowed: socket, state, programs, limits with memory, memory_per_user, memory_per_program, descriptors_per_program, containers with count, memory, descriptors, readers, manage with listen, certificate, key, token_file, web, skip_self_check, fault_injection, virtual_switches with name, adapter, iov, packetdirect, vfp, adapters with function, settings, trace with level, levels, megabytes, file, "+
+		return fmt.Errorf("unknown field %s; allowed: socket, state, programs, limits with memory, memory_per_user, memory_per_program, descriptors_per_program, containers with count, memory, descriptors, readers, manage with listen, certificate, key, token_file, web, skip_self_check, fault_injection, virtual_switches with name, adapter, iov, packetdirect, vfp, adapters with function, settings, overlay, trace with level, levels, megabytes, file, "+
 			"update_gid_timer_frequency, fabric with connect, netlist, rate, timing, name, cables, key, subnet_manager (true, false, or an object with off, priority, routing, partitions, lmc, dir), "+
 			"adapters with name, generation, link, device, node, port, address, interface, datagram, peer, switch, pvid, trunk, team with type, hash, no_fail_back_to_primary, slow_lacp, passive_lacp, members with interface, tap, switch, datagram, peer, primary, set_team_mac_address, prefix, gateway, mac, vlan, no_probes, link_mtu, host, host_peer, wake, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, frames, any_source_port, speed, limit_speed, disabled", field)
 	}

@@ -1,0 +1,97 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/subnets"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
+)
+
+var _ api.OverlaySource = (*Driver)(nil)
+
+// openSubnets reads what is kept of virtual subnets.
+func (d *Driver) openSubnets() {
+	d.Subnets = subnets.New(subnets.Config{Registry: d.registry, Place: d.providerPlace, Follow: d.followSubnets, Log: d.log})
+}
+
+// providerPlace returns the name of an adapter that can have provider addresses, or why it has none.
+func (d *Driver) providerPlace(adapter string) (string, error) {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	i, err := d.find(adapter)
+	if err != nil {
+		return "", err
+	}
+	if d.infiniBand(int(i)) {
+		return "", fmt.Errorf("%w: provider addresses of an InfiniBand port", api.ErrUnsupported)
+	}
+	if why := d.noFunctions(int(i)); why != "" {
+		return "", fmt.Errorf("%w: %s", api.ErrUnsupported, why)
+	}
+	return d.running[i].Name, nil
+}
+
+// followSubnets tells the ports of all adapters what is said of virtual subnets.
+func (d *Driver) followSubnets() (err error) {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	for i := range d.running {
+		err = errors.Join(err, d.followSubnet(uint32(i)))
+	}
+	return err
+}
+
+// followSubnet tells the port of adapter i. The caller holds changes.
+func (d *Driver) followSubnet(i uint32) error {
+	if d.infiniBand(int(i)) {
+		return nil
+	}
+	return d.host.SetOverlay(i, d.Subnets.Tables(d.running[i].Name))
+}
+
+// startSubnet tells the port of an adapter that starts. The caller holds changes.
+func (d *Driver) startSubnet(i uint32) {
+	if err := d.followSubnet(i); err != nil {
+		d.log.Warn("the virtual subnets of an adapter are not as is said", "adapter", d.running[i].Name, "cause", err)
+	}
+}
+
+// Overlay implements api.OverlaySource.
+func (d *Driver) Overlay() api.Overlay {
+	o := api.Overlay{Entries: d.Subnets.Entries(), Switches: []api.OverlayStatus{}}
+	for i := range d.running {
+		s := d.host.Overlay(uint32(i))
+		if !s.On {
+			continue
+		}
+		c := map[string]uint64{"sent": s.Counters.Sent, "arrived": s.Counters.Arrived, "local": s.Counters.Local, "routed": s.Counters.Routed,
+			"answered": s.Counters.Answered}
+		for why, n := range s.Counters.DroppedBy() {
+			c["dropped_"+why] = n
+		}
+		mac := net.HardwareAddr(s.MAC[:]).String()
+		o.Switches = append(o.Switches, api.OverlayStatus{Adapter: d.running[i].Name, MAC: mac, Counters: c})
+	}
+	return o
+}
+
+// subnetStands returns why a virtual function cannot be in its virtual subnet. As with the manuals' adapters it is for network interfaces
+// alone (WinOF 5.50, 4.5.2: "NVGRE is only supported in VMQ mode and not in SR-IOV mode").
+func (f *decision) subnetStands() error {
+	v := &f.cfg.Virtual
+	in := func(allowed string) error { return api.Wrong("vsid", strconv.Quote(fmt.Sprint(v.VSID)), "0 "+allowed) }
+	switch {
+	case v.VSID == 0:
+	case !v.NoRDMA:
+		return in("with RDMA, which virtual subnets do not carry yet; others with rdma=off")
+	case v.Trust:
+		return in("with trust=on: raw packets know no virtual subnet")
+	case f.cfg.VLAN != 0 || v.VLANs != (bridge.VLANs{}):
+		return in("in a VLAN: a virtual subnet has none; its provider address may have one")
+	}
+	return nil
+}
