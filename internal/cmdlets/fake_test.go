@@ -16,6 +16,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/driver/subnets"
 	"github.com/softvpi/softvpi/internal/driver/vswitch"
 	"github.com/softvpi/softvpi/internal/powershell"
 	"github.com/softvpi/softvpi/internal/qos"
@@ -29,6 +30,7 @@ type fake struct {
 	words    map[string]map[string]string // settings of priorities by adapter
 	net      *fakeNet
 	switches *vswitch.Switches // real, too
+	subnets  *subnets.Subnets  // likewise
 	did      []string
 	asked    []string
 }
@@ -93,6 +95,8 @@ func newFakeOf(t testing.TB, g catalogue.Generation, names ...string) *fake {
 		Place: func(name string) (string, error) { return name, nil }, Taken: func(string) bool { return false },
 		Has:          func(name string) bool { return slices.Contains(names, name) },
 		PacketDirect: f.framesAt, Over: func(string, bool) {}, Reweigh: func(string) {}})
+	f.subnets = subnets.New(subnets.Config{Registry: f.reg, Log: slog.New(slog.DiscardHandler), Follow: func() error { return nil },
+		Place: func(name string) (string, error) { return name, nil }})
 	return f
 }
 
@@ -173,6 +177,23 @@ func (f *fake) SetSwitchAdapter(_ context.Context, q api.SwitchAdapterRequest) e
 func (f *fake) RemoveSwitchAdapter(_ context.Context, name, function string) error {
 	f.record("%s: no adapter %s", name, function)
 	return f.switches.RemoveSwitchAdapter(name, function)
+}
+
+func (f *fake) Overlay(context.Context) (api.Overlay, error) {
+	return api.Overlay{Entries: f.subnets.Entries()}, nil
+}
+
+func (f *fake) AddOverlayEntry(_ context.Context, q api.OverlayRequest) (api.OverlayEntry, error) {
+	e, err := f.subnets.AddOverlayEntry(q)
+	if err == nil {
+		f.record("overlay %s %s", q.Kind, strings.Join(e.Words(), " "))
+	}
+	return e, err
+}
+
+func (f *fake) RemoveOverlayEntries(_ context.Context, q api.OverlayRequest) ([]api.OverlayEntry, error) {
+	f.record("no overlay %s %s", q.Kind, strings.Join(q.Settings, " "))
+	return f.subnets.RemoveOverlayEntries(q)
 }
 
 func (f *fake) record(format string, args ...any) {
@@ -279,6 +300,8 @@ func settle(v *api.FunctionStatus, settings []string) {
 			v.MAC = value
 		case "vlan":
 			_, _ = fmt.Sscan(value, &v.VLAN)
+		case "vsid":
+			_, _ = fmt.Sscan(value, &v.VSID)
 		case "rdma":
 			v.NoRDMA = value == "off"
 		case "max":

@@ -79,7 +79,7 @@ func hyperV() []cmdlet {
 				number("IovWeight", "Whether a machine's adapter is a virtual function: with 0 it has no RDMA.", 100), powershell.Param{Name: "IovQueuePairsRequested", Kind: powershell.Number, Min: 1, Max: 64, Help: "How many queues the network interface asks for."},
 				flag("VmmqEnabled", "Whether one that is no virtual function has several queues (VMMQ)."),
 				powershell.Param{Name: "VmmqQueuePairs", Kind: powershell.Number, Min: 1, Max: 64, Help: "How many it asks for."},
-				number("VirtualSubnetId", "Its virtual subnet (NVGRE): not in yet. 0: none.", 16777214), text("StaticMacAddress", "Its MAC, 12 hexadecimal digits.", 0),
+				number("VirtualSubnetId", "Its virtual subnet, 4096 to 16777214; 0: none.", 16777214), text("StaticMacAddress", "Its MAC, 12 hexadecimal digits.", 0),
 				number("MaximumBandwidth", "Bits that it sends in a second, at most; 0: no limit.", mostBandwidth),
 				number("MinimumBandwidthAbsolute", "Bits that it sends in a second before others have more.", mostBandwidth),
 				flag("MacAddressSpoofing", "Whether it may send from other MACs, which it may not."))...),

@@ -91,10 +91,10 @@ const filled = `Enable-NetQosFlowControl 0,3,5
 Set-NetQosDcbxSetting -Willing 0
 New-NetQosPolicy SMB -NetDirectPort 445 -Priority 3
 New-NetQosTrafficClass Storage -Priority 3 -Bandwidth 60 -Algorithm ETS
-New-NetVirtualizationLookupRecord -CustomerAddress 172.16.14.5 -VirtualSubnetID 5001
-New-NetVirtualizationCustomerRoute -RoutingDomainID "{11111111-2222-3333-4444-000000005001}" -VirtualSubnetID 5001
+New-NetVirtualizationLookupRecord -CustomerAddress 172.16.14.5 -VirtualSubnetID 5001 -MACAddress 00155D720100 -ProviderAddress 192.168.20.114
+New-NetVirtualizationCustomerRoute -RoutingDomainID "{11111111-2222-3333-4444-000000005001}" -VirtualSubnetID 5001 -DestinationPrefix 172.16.0.0/16
 New-NetVirtualizationProviderAddress -ProviderAddress 192.168.20.114 -InterfaceIndex 1
-New-NetVirtualizationProviderRoute -DestinationPrefix 0.0.0.0/0 -NextHop 192.168.20.1`
+New-NetVirtualizationProviderRoute -DestinationPrefix 0.0.0.0/0 -NextHop 192.168.20.1 -InterfaceIndex 1`
 
 // outcome runs a script, and says in a line what came of it: what changed, what was refused or said, what was shown.
 func outcome(t testing.TB, manual, script string) string {

@@ -171,13 +171,12 @@ func noBinding(r *run) error {
 	if _, err := r.named(); err != nil {
 		return err
 	}
-	what := "the binding of protocols to adapters"
-	for _, c := range r.Texts("ComponentID") {
-		if strings.EqualFold(c, "ms_netwnv") {
-			what = "network virtualization (NVGRE)"
-		}
+	list := r.Texts("ComponentID")
+	if len(list) == 0 || slices.ContainsFunc(list, func(c string) bool { return !strings.EqualFold(c, "ms_netwnv") }) {
+		return &notYet{"the binding of protocols to adapters", "nothing is changed"}
 	}
-	return &notYet{what, "nothing is changed"}
+	r.Warn("network virtualization is a part of virtual switches here, as from Windows Server 2012 R2 on: nothing is to be bound or unbound")
+	return nil
 }
 
 // getAdapterQoS shows what ports do about priorities, in the words of the operative settings.

@@ -6,34 +6,37 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/powershell"
 )
 
-// netWNV is what is said of records of network virtualization.
-const netWNV = "network virtualization (NVGRE) is not in yet: the record is kept, and no packet is encapsulated by it"
+// virtual is a kind of records of network virtualization.
+type virtual struct {
+	noun, kind, what string // the cmdlets', the driver's
+	identity         int    // how many of the first properties make a record another one
+	must             int    // how many of them it must be given
+	params           []powershell.Param
+}
 
-// virtualization are the kinds of records of network virtualization: the noun, and the properties by which a record is one, in order.
-var virtualization = []struct {
-	noun, what string
-	params     []powershell.Param
-}{
-	{"LookupRecord", "where a customer address is", []powershell.Param{
+// virtualization are the kinds, with their properties in order.
+var virtualization = []virtual{
+	{"LookupRecord", "record", "where a customer address is", 2, 4, []powershell.Param{
 		address("CustomerAddress", "Address of the virtual machine."), {Name: "VirtualSubnetID", Aliases: []string{"VSID"}, Kind: powershell.Number,
 			Min: 4096, Max: 16777214, Help: "The virtual subnet."},
 		{Name: "MACAddress", Kind: powershell.String, Help: "MAC of the virtual machine, 12 hexadecimal digits."},
 		address("ProviderAddress", "Address of the host."),
-		{Name: "Rule", Kind: powershell.String, Allowed: []string{"TranslationMethodEncap", "TranslationMethodNat", "TranslationMethodNone"}, Help: "How packets are sent."},
+		{Name: "Rule", Kind: powershell.String, Allowed: []string{"TranslationMethodEncap"}, Help: "How packets are sent: in a tunnel."},
 		{Name: "VMName", Kind: powershell.String, Help: "Name of the virtual machine."}}},
-	{"CustomerRoute", "where a virtual subnet's packets go", []powershell.Param{
+	{"CustomerRoute", "route", "where a routing domain's packets go", 3, 3, []powershell.Param{
 		{Name: "RoutingDomainID", Kind: powershell.String, Help: "GUID of the routing domain."},
 		{Name: "VirtualSubnetID", Aliases: []string{"VSID"}, Kind: powershell.Number, Min: 4096, Max: 16777214, Help: "The virtual subnet."},
 		{Name: "DestinationPrefix", Kind: powershell.String, Help: "Where they are sent."}, address("NextHop", "By which address; 0.0.0.0: directly."),
 		{Name: "Metric", Kind: powershell.Number, Max: 65535, Help: "The lower the better."}}},
-	{"ProviderAddress", "an address of the host", []powershell.Param{
+	{"ProviderAddress", "address", "an address of the host", 1, 2, []powershell.Param{
 		address("ProviderAddress", "The address."), {Name: "InterfaceIndex", Aliases: []string{"ifIndex"}, Kind: powershell.Number, Max: 1 << 31, Help: "The adapter's interface."},
 		{Name: "PrefixLength", Kind: powershell.Number, Max: 128, Help: "Bits of its network."},
 		{Name: "VlanID", Kind: powershell.Number, Max: 4094, Help: "Its VLAN."}}},
-	{"ProviderRoute", "where the host's packets go", []powershell.Param{
+	{"ProviderRoute", "provider-route", "where the host's packets go", 2, 3, []powershell.Param{
 		{Name: "DestinationPrefix", Kind: powershell.String, Help: "Where they are sent."}, address("NextHop", "By which address."),
 		{Name: "InterfaceIndex", Aliases: []string{"ifIndex"}, Kind: powershell.Number, Max: 1 << 31, Help: "The adapter's interface."},
 		{Name: "Metric", Kind: powershell.Number, Max: 65535, Help: "The lower the better."}}},
@@ -44,24 +47,24 @@ func address(name, help string) powershell.Param {
 }
 
 func netVirtualization() (out []cmdlet) {
-	for _, v := range virtualization {
-		kind := "NetVirtualization" + v.noun
-		params := func(mandatory int) []powershell.Param {
+	for i := range virtualization {
+		v := &virtualization[i]
+		name := "NetVirtualization" + v.noun
+		params := func(must int) []powershell.Param {
 			list := append([]powershell.Param(nil), v.params...)
 			for i := range list {
-				list[i].Piped = mandatory == 0
-				list[i].Mandatory = i < mandatory
+				list[i].Piped = must == 0
+				list[i].Mandatory = i < must
 			}
 			return list
 		}
-		identity := 2 // the properties that make a record another one
 		out = append(out,
-			cmdlet{powershell.Cmdlet{Name: "New-" + kind, Changes: true, Params: params(identity), Help: "Keep a record of " + v.what + ".",
-				Note: "Network virtualization (NVGRE) is not in yet: records have no effect."}, func(r *run) error { return r.newRecord(kind, identity) }},
-			cmdlet{powershell.Cmdlet{Name: "Get-" + kind, Params: params(0), Help: "List the records of " + v.what + "."},
-				func(r *run) error { return r.getRecords(kind) }},
-			cmdlet{powershell.Cmdlet{Name: "Remove-" + kind, Changes: true, Params: params(0), Help: "Remove records of " + v.what + ", those that match or all."},
-				func(r *run) error { return r.removeRecords(kind) }})
+			cmdlet{powershell.Cmdlet{Name: "New-" + name, Changes: true, Params: params(v.must), Help: "Say " + v.what + ", for network virtualization."},
+				func(r *run) error { return r.newVirtual(v) }},
+			cmdlet{powershell.Cmdlet{Name: "Get-" + name, Params: params(0), Help: "List the records of " + v.what + "."},
+				func(r *run) error { return r.getVirtual(v) }},
+			cmdlet{powershell.Cmdlet{Name: "Remove-" + name, Changes: true, Params: params(0), Help: "Remove records of " + v.what + ", those that match or all."},
+				func(r *run) error { return r.removeVirtual(v) }})
 	}
 	return out
 }
@@ -110,106 +113,191 @@ func checkField(name, text string) error {
 	return nil
 }
 
-func (r *run) newRecord(kind string, identity int) error {
+// newVirtual adds a record.
+func (r *run) newVirtual(v *virtual) error {
 	f, err := r.fields()
 	if err != nil {
 		return err
 	}
-	if err := r.ownInterface(); err != nil {
-		return err
-	}
-	var id []string
-	for _, p := range r.Cmdlet.Params[:identity] {
-		id = append(id, f[p.Name])
-	}
-	name := strings.Join(id, " ")
-	have, err := r.records(kind)
+	settings, err := r.virtualSettings(v, f)
 	if err != nil {
 		return err
 	}
-	if _, twice := find(have, name); twice {
+	var id []string
+	same := map[string]string{}
+	for _, p := range v.params[:v.identity] {
+		id, same[p.Name] = append(id, f[p.Name]), f[p.Name]
+	}
+	name := strings.Join(id, " ")
+	have, err := r.chosenVirtual(v, same)
+	if err != nil {
+		return err
+	}
+	if len(have) > 0 {
 		return fmt.Errorf("there is a record of %s", name)
 	}
 	if !r.Should(r.Cmdlet.Name, name) {
 		return nil
 	}
-	r.Warn("%s", netWNV)
-	if err := r.keep(kind, record{name, f}); err != nil {
-		return err
-	}
-	r.Emit(r.recordObject(kind, f))
-	return nil
-}
-
-// ownInterface refuses the number of an interface that is no adapter's.
-func (r *run) ownInterface() error {
-	if !r.Given("InterfaceIndex") {
-		return nil
-	}
-	all, err := r.adapters(nil)
+	e, err := r.driver.AddOverlayEntry(r.Context, api.OverlayRequest{Kind: v.kind, Settings: settings})
 	if err != nil {
 		return err
+	}
+	properties, err := r.properties(&e)
+	if err == nil {
+		r.Emit(v.object(properties))
+	}
+	return err
+}
+
+// virtualSettings returns the driver's settings for the properties of a record. Provider addresses of these commands send NVGRE, as the
+// manual's do (WinOF-2 1.21, 3.3.2.4).
+func (r *run) virtualSettings(v *virtual, f map[string]string) (out []string, err error) {
+	for _, x := range []struct{ param, setting string }{{"CustomerAddress", "customer"}, {"VirtualSubnetID", "vsid"}, {"VMName", "machine"},
+		{"RoutingDomainID", "domain"}, {"DestinationPrefix", "prefix"}, {"NextHop", "via"}, {"Metric", "metric"}, {"VlanID", "vlan"}} {
+		if value, ok := f[x.param]; ok {
+			out = append(out, x.setting+"="+value)
+		}
+	}
+	if mac, ok := f["MACAddress"]; ok {
+		if mac, err = colonMAC("MACAddress", mac); err != nil {
+			return nil, err
+		}
+		out = append(out, "mac="+mac)
+	}
+	if _, ok := f["InterfaceIndex"]; ok {
+		name, err := r.ownInterface()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, "adapter="+name)
+	}
+	own, ok := f["ProviderAddress"]
+	switch {
+	case ok && v.kind == "address":
+		a := netip.MustParseAddr(own) // it was checked
+		bits, given := f["PrefixLength"]
+		if !given {
+			bits = strconv.Itoa(a.BitLen())
+		}
+		out = append(out, "address="+own+"/"+bits, "encapsulation=nvgre")
+	case ok:
+		out = append(out, "provider="+own)
+	}
+	return out, nil
+}
+
+// ownInterface returns the adapter that has the number of an interface.
+func (r *run) ownInterface() (string, error) {
+	all, err := r.adapters(nil)
+	if err != nil {
+		return "", err
 	}
 	var allowed []string
 	for _, a := range all {
 		if ifIndex(a) == r.Number("InterfaceIndex") {
-			return nil
+			return a.Name, nil
 		}
 		allowed = append(allowed, fmt.Sprintf("%d (%s)", ifIndex(a), a.Name))
 	}
-	return &powershell.ParameterError{Parameter: "-InterfaceIndex", Value: fmt.Sprint(r.Number("InterfaceIndex")), Allowed: strings.Join(allowed, ", ")}
+	return "", &powershell.ParameterError{Parameter: "-InterfaceIndex", Value: fmt.Sprint(r.Number("InterfaceIndex")), Allowed: strings.Join(allowed, ", ")}
 }
 
-func (r *run) recordObject(kind string, f map[string]string) *powershell.Object {
-	o := powershell.NewObject("MSFT_" + kind + "SettingData")
+// properties returns those of a record, as its parameters have them.
+func (r *run) properties(e *api.OverlayEntry) (map[string]string, error) {
+	p := map[string]string{"CustomerAddress": e.Customer, "VirtualSubnetID": fmt.Sprint(e.VSID), "MACAddress": bareMAC(e.MAC),
+		"ProviderAddress": e.Provider, "Rule": "TranslationMethodEncap", "VMName": e.Machine, "RoutingDomainID": e.Domain,
+		"DestinationPrefix": e.Prefix, "NextHop": e.Via, "Metric": fmt.Sprint(e.Metric), "VlanID": fmt.Sprint(e.VLAN)}
+	if a, err := netip.ParsePrefix(e.Address); err == nil {
+		p["ProviderAddress"], p["PrefixLength"] = a.Addr().String(), fmt.Sprint(a.Bits())
+	}
+	if e.Adapter == "" {
+		return p, nil
+	}
+	all, err := r.adapters(nil)
+	for _, a := range all {
+		if a.Name == e.Adapter {
+			p["InterfaceIndex"] = fmt.Sprint(ifIndex(a))
+		}
+	}
+	return p, err
+}
+
+func (v *virtual) object(properties map[string]string) *powershell.Object {
+	o := powershell.NewObject("MSFT_NetVirtualization" + v.noun + "SettingData")
 	o.List = true
-	for _, p := range r.Cmdlet.Params {
-		if n, err := strconv.ParseInt(f[p.Name], 10, 64); err == nil && p.Kind == powershell.Number {
+	for _, p := range v.params {
+		if n, err := strconv.ParseInt(properties[p.Name], 10, 64); err == nil && p.Kind == powershell.Number {
 			o.With(p.Name, n)
 		} else {
-			o.With(p.Name, f[p.Name])
+			o.With(p.Name, properties[p.Name])
 		}
 	}
 	return o
 }
 
-// chosenRecords returns the records whose properties are those of the parameters.
-func (r *run) chosenRecords(kind string) (out []record, err error) {
-	want, err := r.fields()
+// found is a record with its properties.
+type found struct {
+	api.OverlayEntry
+	properties map[string]string
+}
+
+// chosenVirtual returns the records that have the properties.
+func (r *run) chosenVirtual(v *virtual, want map[string]string) (out []found, err error) {
+	all, err := r.driver.Overlay(r.Context)
 	if err != nil {
 		return nil, err
 	}
-	all, err := r.records(kind)
-	for _, x := range all {
+	for _, e := range all.Entries {
+		if e.Kind != v.kind {
+			continue
+		}
+		p, err := r.properties(&e)
+		if err != nil {
+			return nil, err
+		}
 		matches := true
 		for name, text := range want {
-			matches = matches && strings.EqualFold(x.fields[name], text)
+			if name == "MACAddress" {
+				text = strings.NewReplacer("-", "", ":", "").Replace(text)
+			}
+			matches = matches && strings.EqualFold(p[name], text)
 		}
 		if matches {
-			out = append(out, x)
+			out = append(out, found{e, p})
 		}
 	}
-	return out, err
+	return out, nil
 }
 
-func (r *run) getRecords(kind string) error {
-	list, err := r.chosenRecords(kind)
+func (r *run) getVirtual(v *virtual) error {
+	want, err := r.fields()
+	if err != nil {
+		return err
+	}
+	list, err := r.chosenVirtual(v, want)
 	for _, x := range list {
-		r.Emit(r.recordObject(kind, x.fields))
+		r.Emit(v.object(x.properties))
 	}
 	return err
 }
 
-func (r *run) removeRecords(kind string) error {
-	list, err := r.chosenRecords(kind)
+func (r *run) removeVirtual(v *virtual) error {
+	want, err := r.fields()
+	if err != nil {
+		return err
+	}
+	list, err := r.chosenVirtual(v, want)
 	if err != nil {
 		return err
 	}
 	for _, x := range list {
-		if r.Should(r.Cmdlet.Name, x.id) {
-			if err := r.forget(kind, x.id); err != nil {
-				return err
-			}
+		words := x.Words()
+		if !r.Should(r.Cmdlet.Name, strings.Join(words, " ")) {
+			continue
+		}
+		if _, err := r.driver.RemoveOverlayEntries(r.Context, api.OverlayRequest{Kind: v.kind, Settings: words}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -29,6 +29,9 @@ type Driver interface {
 	AddSwitchAdapter(context.Context, api.SwitchAdapterRequest) (api.SwitchAdapter, error)
 	SetSwitchAdapter(context.Context, api.SwitchAdapterRequest) error
 	RemoveSwitchAdapter(ctx context.Context, name, function string) error
+	Overlay(context.Context) (api.Overlay, error)
+	AddOverlayEntry(context.Context, api.OverlayRequest) (api.OverlayEntry, error)
+	RemoveOverlayEntries(context.Context, api.OverlayRequest) ([]api.OverlayEntry, error)
 	ChangeRegistry(ctx context.Context, changes []registry.Change, unchecked bool) ([]registry.Notice, error)
 	Get(ctx context.Context, path string, query url.Values, out any) error
 }

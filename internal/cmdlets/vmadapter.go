@@ -54,7 +54,7 @@ func (p *vmPort) object() *powershell.Object {
 	return powershell.NewObject("VMNetworkAdapter", "Name", "IsManagementOs", "VMName", "SwitchName", "MacAddress", "Function").With("Name", p.name).
 		With("IsManagementOs", p.machine == "").With("VMName", machine).With("SwitchName", p.at).With("MacAddress", bareMAC(p.MAC)).
 		With("Function", p.FunctionStatus.Name).With("Status", status).With("IovWeight", int64(p.iov)).With("VlanId", int64(p.VLAN)).
-		With("MaximumBandwidth", int64(p.Max*1e6)).With("MinimumBandwidthAbsolute", int64(p.Min*1e6)).With("VirtualSubnetId", int64(0)).
+		With("MaximumBandwidth", int64(p.Max*1e6)).With("MinimumBandwidthAbsolute", int64(p.Min*1e6)).With("VirtualSubnetId", int64(p.VSID)).
 		With("VmqWeight", int64(p.vmq)).With("VmqUsage", p.vmqUsage()).
 		With("VmmqEnabled", p.vmmq).With("QueuePairsRequested", int64(p.QueuesRequested)).With("QueuePairs", int64(len(p.Rings)))
 }

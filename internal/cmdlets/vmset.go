@@ -2,7 +2,6 @@ package cmdlets
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -12,28 +11,8 @@ import (
 // mostBandwidth is the largest rate of a virtual function, in bit/s.
 const mostBandwidth = 1e12
 
-// portFeatures are what parameters of Set-VMNetworkAdapter need. off are the values that say no to it, which need nothing.
-var portFeatures = []struct {
-	param, feature string
-	off            bool
-}{
-	{"VirtualSubnetId", "network virtualization (NVGRE)", true}, {"MacAddressSpoofing", "", true},
-}
-
 // setPort changes virtual functions. What it cannot do is refused before anything is changed.
 func (r *run) setPort() error {
-	var missing []string
-	some := false
-	for _, f := range portFeatures {
-		some = some || r.Given(f.param)
-		off := f.off && r.Number(f.param) == 0 && !r.Bool(f.param)
-		if r.Given(f.param) && !off && f.feature != "" && !slices.Contains(missing, f.feature) {
-			missing = append(missing, f.feature)
-		}
-	}
-	if len(missing) > 0 {
-		return &notYet{strings.Join(missing, ", "), "nothing is changed"}
-	}
 	if r.Bool("MacAddressSpoofing") {
 		return fmt.Errorf("%w: the source addresses of virtual functions are checked always (docs/virtualization.md); nothing is changed", api.ErrUnsupported)
 	}
@@ -41,9 +20,10 @@ func (r *run) setPort() error {
 	if err != nil {
 		return err
 	}
-	if len(settings) == 0 && !some {
+	if len(settings) == 0 && !r.Given("MacAddressSpoofing") {
 		return &powershell.ParameterError{Parameter: "what to set is missing",
-			Allowed: "-StaticMacAddress, -MaximumBandwidth, -MinimumBandwidthAbsolute, -IovWeight, -IovQueuePairsRequested, -VmqWeight, -VmmqEnabled, -VmmqQueuePairs"}
+			Allowed: "-StaticMacAddress, -VirtualSubnetId, -MaximumBandwidth, -MinimumBandwidthAbsolute, -IovWeight, -IovQueuePairsRequested, " +
+				"-VmqWeight, -VmmqEnabled, -VmmqQueuePairs"}
 	}
 	return r.changePorts(settings)
 }
@@ -56,6 +36,9 @@ func (r *run) portSettings() (out []string, err error) {
 			return nil, err
 		}
 		out = append(out, "mac="+mac)
+	}
+	if r.Given("VirtualSubnetId") {
+		out = append(out, fmt.Sprintf("vsid=%d", r.Number("VirtualSubnetId")))
 	}
 	if r.Given("IovWeight") {
 		out = append(out, fmt.Sprintf("iov=%d", r.Number("IovWeight")))

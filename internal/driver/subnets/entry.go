@@ -137,8 +137,8 @@ func set(e *api.OverlayEntry, name, value string) error {
 			return wrong("vxlan, nvgre")
 		}
 	default:
-		if value == "" || len(value) > mostText || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' }) {
-			return wrong(fmt.Sprintf("1 to %d printable characters, no space", mostText))
+		if value == "" || len(value) > mostText || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return wrong(fmt.Sprintf("1 to %d printable characters", mostText))
 		}
 		*map[string]*string{"machine": &e.Machine, "domain": &e.Domain, "adapter": &e.Adapter}[name] = value
 	}
@@ -164,6 +164,14 @@ func words(e *api.OverlayEntry) map[string]string {
 		m[name] = value
 	}
 	return m
+}
+
+// split returns the words of a line: of one that is kept those between tabs, as names may have spaces, else those between spaces.
+func split(line string) []string {
+	if strings.Contains(line, "\t") {
+		return strings.Split(line, "\t")
+	}
+	return strings.Fields(line)
 }
 
 // add adds an entry, which was read without an error, to tables.

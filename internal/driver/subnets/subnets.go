@@ -38,7 +38,7 @@ type Subnets struct {
 func New(cfg Config) *Subnets {
 	s := &Subnets{cfg: cfg}
 	for _, line := range cfg.Registry.Overlay() {
-		words := strings.Fields(line)
+		words := split(line)
 		if len(words) == 0 {
 			continue
 		}
@@ -60,7 +60,7 @@ func (s *Subnets) Configure(lines []string) error {
 	s.ops.Lock()
 	defer s.ops.Unlock()
 	for i, line := range lines {
-		words := strings.Fields(line)
+		words := split(line)
 		if len(words) == 0 {
 			return fmt.Errorf("overlay[%d]: %w", i, api.Wrong("entry", `""`, "a kind and its settings, as \"record vsid=5001 ...\""))
 		}
@@ -192,7 +192,7 @@ func (s *Subnets) change(next []api.OverlayEntry) error {
 func lines(all []api.OverlayEntry) (list []string) {
 	for i := range all {
 		if e := &all[i]; !e.Configured {
-			list = append(list, e.Kind+" "+strings.Join(e.Words(), " "))
+			list = append(list, e.Kind+"\t"+strings.Join(e.Words(), "\t"))
 		}
 	}
 	return list
