@@ -174,7 +174,7 @@ func script(t *testing.T, document string, libraries bool) (typed string, shown 
 }
 
 // program matches the beginning of a command.
-var program = regexp.MustCompile(`(?m)^    \$ (?:[A-Z_]+=\S+ )*(?:softvpi verbs run -- )?([\w./-]+)|(softvpi verbs|make clib)`)
+var program = regexp.MustCompile(`(?m)^    \$ (?:[A-Z_]+=\S+ )*(?:\w+=\$\()?(?:softvpi verbs run -- )?([\w./-]+)|(softvpi verbs|make clib)`)
 
 // lacks returns what a block needs and this machine does not have.
 func lacks(block string, libraries bool) string {
