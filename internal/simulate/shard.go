@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"time"
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -41,15 +40,11 @@ type shard struct {
 	side   int // of the network: all that it has links to are on the other, where there are two
 	nodes  int
 	now    clock.Time
-	reach  time.Duration // by which its hosts and switches may be apart; 0: they go on together
-	// hint is how much later a host is told of a flow that begins at another of the shard: before the first packet can arrive, and behind
-	// what it may have done already.
-	hint  time.Duration
-	macs  []eth.MAC // of hosts
-	hosts []host    // by node: hosts come first
-	exits [][]exit
-	boxes []*box // of what leaves
-	feeds []*box // of what comes
+	macs   []eth.MAC // of hosts
+	hosts  []host    // by node: hosts come first
+	exits  [][]exit
+	boxes  []*box // of what leaves
+	feeds  []*box // of what comes
 
 	bonds *aggregation.Bonds // of nodes that speak LACP; nil: none does
 	joins []joined
@@ -114,7 +109,13 @@ func (h *shard) first() clock.Time { return clock.Min(h.Deadline(), h.wanted()) 
 
 // wanted returns when something happens next that is no affair of the links and switches alone.
 func (h *shard) wanted() clock.Time {
-	at := clock.Min(h.due.First(), h.begins())
+	at := h.due.First()
+	if len(h.starts) > 0 {
+		at = clock.Min(at, h.starts[0].at)
+	}
+	if len(h.heard) > 0 {
+		at = clock.Min(at, h.heard[0].at)
+	}
 	if h.bonds != nil {
 		at = clock.Min(at, h.bonds.Deadline())
 	}
@@ -126,16 +127,6 @@ func (h *shard) pass(until clock.Time) {
 	h.foresee()
 	h.turns = 0
 	h.collect()
-	if h.reach > 0 {
-		h.byTurns(until)
-	} else {
-		h.together(until)
-	}
-	h.now = max(h.now, until)
-}
-
-// together lets everything happen until a time, in the order of time.
-func (h *shard) together(until clock.Time) {
 	for at, stirred := h.next(until); at <= until; at, stirred = h.next(until) {
 		h.now = max(h.now, at)
 		if !stirred {
@@ -148,6 +139,7 @@ func (h *shard) together(until clock.Time) {
 			return
 		}
 	}
+	h.now = max(h.now, until)
 }
 
 // next returns when there is something to do that is not the affair of links and switches alone, or a time after until. What happens
@@ -226,14 +218,11 @@ func (h *shard) step() {
 // connect lets the host at the other end of a flow know of it before the first packet can arrive; over: that it has ended.
 func (h *shard) connect(now clock.Time, f *sending, over bool) {
 	to := h.r.flows[f.number].receiving
-	switch {
-	case to.shard != h:
+	if to.shard != h {
 		h.notes = append(h.notes, note{now, f.number, over})
-	case h.hint > 0 && to.host != f.host:
-		h.heard.push(note{now.Add(h.hint), f.number, over})
-	default:
-		h.tell(now, to, over)
+		return
 	}
+	h.tell(now, to, over)
 }
 
 // tell tells a host of the shard what connect says.

@@ -23,8 +23,7 @@ type Fabric struct {
 	Store Store
 
 	nodes    []node
-	due      due.Times // of switches
-	stations due.Times // of stations: when something arrives, or they send
+	due      due.Times
 	arrivals arrivals
 	rooms    []int // stations that have room again
 }
@@ -51,14 +50,14 @@ func (f *Fabric) add(n node) int {
 	for range n.ports {
 		n.Peers = append(n.Peers, End{Node: -1})
 	}
-	n.lane = f.arrivals.add(len(f.nodes), len(n.ports), n.station != nil)
+	n.lane = f.arrivals.add(len(f.nodes), len(n.ports))
 	for p := range n.ports {
 		n.ways = append(n.ways, int32(n.lane+p)) // a station's host is at the port itself
 	}
 	f.nodes = append(f.nodes, n)
-	f.due, f.stations = due.New(len(f.nodes)), due.New(len(f.nodes))
+	f.due = due.New(len(f.nodes))
 	for i := range f.nodes {
-		f.Wake(i)
+		f.due.Set(i, f.nodes[i].Switch.Deadline())
 	}
 	return len(f.nodes) - 1
 }
@@ -104,7 +103,7 @@ func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
 	x := &f.nodes[station]
 	ok := x.station.Send(now, r)
 	f.departs(now, x, station)
-	f.settle(x, station)
+	f.due.Set(station, x.Switch.Deadline())
 	return ok
 }
 
@@ -115,21 +114,14 @@ func (f *Fabric) SendAt(now clock.Time, station int, priority uint8, r Ref) bool
 		return false
 	}
 	f.departs(now, x, station)
-	f.settle(x, station)
+	f.due.Set(station, x.Switch.Deadline())
 	return true
 }
 
 // Arrive lets a frame arrive at a port at a time that is not over: from the other end of a link that is elsewhere. It is the fabric's
 // then.
 func (f *Fabric) Arrive(at clock.Time, to End, r Ref) {
-	f.push(f.nodes[to.Node].lane+to.Port, at, r)
-}
-
-// push puts a frame on the way to a port, by its lane.
-func (f *Fabric) push(lane int, at clock.Time, r Ref) {
-	if node, first := f.arrivals.push(lane, at, r); first {
-		f.stations.Set(node, clock.Min(f.stations.Get(node), at))
-	}
+	f.arrivals.push(f.nodes[to.Node].lane+to.Port, at, r)
 }
 
 // Room returns a station that has room again after Send had none, with the priorities; false: there is none.
@@ -149,53 +141,15 @@ func (f *Fabric) Room() (station int, priorities uint8, ok bool) {
 func (f *Fabric) HasRoom() bool { return len(f.rooms) > 0 }
 
 // Wake notes that something was done to a node directly.
-func (f *Fabric) Wake(node int) {
-	x := &f.nodes[node]
-	if x.station != nil {
-		f.settle(x, node)
-		return
-	}
-	f.due.Set(node, x.Switch.Deadline())
-}
-
-// settle notes when a station wants to go on.
-func (f *Fabric) settle(x *node, i int) {
-	_, arrives := f.arrivals.earliest(x)
-	f.stations.Set(i, clock.Min(arrives, x.Switch.Deadline()))
-}
+func (f *Fabric) Wake(node int) { f.due.Set(node, f.nodes[node].Switch.Deadline()) }
 
 // Deadline returns when Advance is wanted next.
-func (f *Fabric) Deadline() clock.Time { return clock.Min(f.SwitchesDeadline(), f.stations.First()) }
-
-// SwitchesDeadline returns when something happens next at a switch.
-func (f *Fabric) SwitchesDeadline() clock.Time { return clock.Min(f.due.First(), f.arrivals.first()) }
-
-// StationsDeadline returns when something happens next at a station, and which: the one with the lowest number of several.
-func (f *Fabric) StationsDeadline() (at clock.Time, station int) {
-	return f.stations.First(), f.stations.Next()
+func (f *Fabric) Deadline() clock.Time {
+	return clock.Min(f.due.First(), f.arrivals.first())
 }
 
-// StationDeadline returns when something happens next at a station.
-func (f *Fabric) StationDeadline(station int) clock.Time { return f.stations.Get(station) }
-
-// Advance lets happen what is due, in the order of time; of what is due at once first what arrives at switches, by nodes and ports, then
-// what nodes do.
+// Advance lets happen what is due, in the order of time; of what is due at once first arrivals by nodes and ports, then nodes.
 func (f *Fabric) Advance(now clock.Time) {
-	for {
-		switches, stations := f.SwitchesDeadline(), f.stations.First()
-		switch {
-		case min(switches, stations) > now:
-			return
-		case stations < switches:
-			f.AdvanceStation(stations, f.stations.Next())
-		default:
-			f.AdvanceSwitches(switches)
-		}
-	}
-}
-
-// AdvanceSwitches is Advance for switches alone. Nothing may have been left undone at stations that arrives until then.
-func (f *Fabric) AdvanceSwitches(now clock.Time) {
 	for {
 		arrives, turn := f.arrivals.first(), f.due.First()
 		switch {
@@ -213,61 +167,23 @@ func (f *Fabric) AdvanceSwitches(now clock.Time) {
 	}
 }
 
-// AdvanceStation is Advance for a station alone. Nothing may have been left undone at switches that arrives until then.
-func (f *Fabric) AdvanceStation(now clock.Time, station int) {
-	x := &f.nodes[station]
-	for {
-		l, arrives := f.arrivals.earliest(x)
-		turn := x.Switch.Deadline()
-		switch {
-		case min(arrives, turn) > now:
-			f.stations.Set(station, min(arrives, turn))
-			return
-		case arrives > turn:
-			f.stationTurn(turn, x, station)
-			continue
-		}
-		a := l.pop()
-		if l.count > 0 {
-			f.Store.prefetch(l.place(0).frame)
-		}
-		f.reach(x, a)
-	}
-}
-
-// reach brings a frame to a station.
-func (f *Fabric) reach(x *node, a arrival) {
-	switch {
-	case int(a.port) == x.station.host:
+// arrive brings a frame to the end of a link.
+func (f *Fabric) arrive(a arrival) {
+	x := &f.nodes[a.node]
+	if x.station != nil && int(a.port) == x.station.host {
 		f.Deliver(a.at, End{int(a.node), int(a.port)}, a.frame)
 		return
-	case x.station.passes && f.Deliver != nil:
+	}
+	if x.station != nil && x.station.passes && f.Deliver != nil {
 		f.passPause(&a, x)
 	}
-	if f.Deliver != nil && x.station.pass(a.at, a.port, a.frame) {
+	if x.station != nil && f.Deliver != nil && x.station.pass(a.at, a.port, a.frame) {
 		f.Deliver(a.at, End{int(a.node), x.station.host}, a.frame)
 		return
 	}
-	x.Switch.Receive(a.at, int(a.port), a.frame)
-	f.departs(a.at, x, int(a.node))
-}
-
-// stationTurn lets a station send.
-func (f *Fabric) stationTurn(now clock.Time, x *node, i int) {
-	x.Switch.Advance(now)
-	f.departs(now, x, i)
-	if x.station.refused != 0 && !x.told {
-		x.told = true
-		f.rooms = append(f.rooms, i)
-	}
-}
-
-// arrive brings a frame to a switch.
-func (f *Fabric) arrive(a arrival) {
-	x := &f.nodes[a.node]
 	apart := min(f.arrivals.first(), f.due.First()) > a.at
 	s := x.Switch
-	s.apart = apart
+	s.apart = apart && x.station == nil
 	s.Receive(a.at, int(a.port), a.frame)
 	s.apart = false
 	due := s.Deadline()
@@ -281,12 +197,16 @@ func (f *Fabric) arrive(a arrival) {
 	f.due.Set(int(a.node), due)
 }
 
-// turn lets a switch send.
+// turn lets a node send.
 func (f *Fabric) turn(now clock.Time, i int) {
 	x := &f.nodes[i]
 	x.Switch.Advance(now)
 	f.departs(now, x, i)
 	f.due.Set(i, x.Switch.Deadline())
+	if x.station != nil && x.station.refused != 0 && !x.told {
+		x.told = true
+		f.rooms = append(f.rooms, i)
+	}
 }
 
 // departs takes what leaves a node.
@@ -316,7 +236,7 @@ func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
 		f.port(to).counters.Dropped.Lost++
 		f.Store.Drop(d.Frame)
 	case to.Node >= 0:
-		f.push(int(x.ways[d.Port]), d.At, d.Frame)
+		f.arrivals.push(int(x.ways[d.Port]), d.At, d.Frame)
 	case f.Away != nil:
 		f.Away(d.At, End{i, d.Port}, d.Frame)
 	default: // nobody is there
