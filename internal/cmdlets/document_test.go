@@ -30,8 +30,13 @@ func TestDocument(t *testing.T) {
 			refused++
 		}
 	}
-	fmt.Fprintf(&b, "\nOf the %d lines of the manuals %d change, show or say something, or find that it is so already, and %d are refused: their feature\n"+
-		"is not in yet, and the message names it.\n", len(lines), len(lines)-refused, refused)
+	if refused == 0 {
+		fmt.Fprintf(&b, "\nEach of the %d lines of the manuals changes, shows or says something, or finds that it is so already; none is refused.\n",
+			len(lines))
+	} else {
+		fmt.Fprintf(&b, "\nOf the %d lines of the manuals %d change, show or say something, or find that it is so already, and %d are refused: their feature\n"+
+			"is not in yet, and the message names it.\n", len(lines), len(lines)-refused, refused)
+	}
 	module := ""
 	for _, c := range New(nil, nil).All() {
 		if c.Module != module {

@@ -16,11 +16,6 @@ func (e *notYet) Error() string { return e.feature + ": not in yet; " + e.instea
 // Unwrap makes it an error of what is not supported.
 func (e *notYet) Unwrap() error { return api.ErrUnsupported }
 
-var (
-	noMachines = &notYet{"the control of virtual machines",
-		"an adapter can be added for one while it runs, and QEMU connects one to a wire (docs/ethernet.md)"}
-)
-
 // hyperV are the commands of Hyper-V. A virtual switch is over an adapter (docs/virtualization.md), and an adapter of a virtual machine
 // there is a function of its port, which whoever stands for that machine uses: programs, or a container.
 func hyperV() []cmdlet {
@@ -46,14 +41,13 @@ func hyperV() []cmdlet {
 		c := powershell.Cmdlet{Name: name, Help: help, Changes: changes, Params: params}
 		return cmdlet{c, do}
 	}
-	fail := func(e error) func(*run) error { return func(*run) error { return e } }
 	pipe := powershell.Param{Name: "VMNetworkAdapter", Kind: powershell.Any, Piped: true, Help: "From Get-VMNetworkAdapter."}
 	of := []powershell.Param{texts("VMName", "Of these virtual machines, with wildcards.", 1), texts("Name", "Of these names, with wildcards.", 0),
 		on("ManagementOS", "Of the host."), pipe,
 		{Name: "Function", Kind: powershell.Strings, Piped: true, Help: "Of these virtual functions."}}
 	with := func(params ...powershell.Param) []powershell.Param { return append(slices.Clone(of), params...) }
-	machine := []powershell.Param{{Name: "Name", Kind: powershell.Strings, Position: 1, Mandatory: true, Help: "The virtual machines."},
-		on("Force", "Without asking."), on("TurnOff", "At once.")}
+	machines := powershell.Param{Name: "Name", Aliases: []string{"VMName"}, Kind: powershell.Strings, Position: 1, Mandatory: true, Piped: true,
+		Help: "The virtual machines, with wildcards."}
 	return []cmdlet{
 		one("Get-VMHost", "Show whether the adapters' configurations grant virtual functions, and why not.", false, getVMHost),
 		one("New-VMSwitch", "Make a virtual switch over an adapter: network adapters for the host and for machines are functions of its port.", true,
@@ -90,8 +84,11 @@ func hyperV() []cmdlet {
 		one("Get-VMNetworkAdapterRdma", "Show whether network adapters of virtual switches have RDMA.", false, (*run).getPortRDMA, of...),
 		one("Set-VMNetworkAdapterRdma", "Switch RDMA of network adapters of virtual switches on or off.", true, (*run).setPortRDMA,
 			with(powershell.Param{Name: "RdmaWeight", Kind: powershell.Number, Max: 100, Mandatory: true, Help: "Whether it has RDMA."})...),
-		one("Start-VM", "Not in yet.", true, fail(noMachines), machine...),
-		one("Stop-VM", "Not in yet.", true, fail(noMachines), machine...),
-		one("Get-VM", "Not in yet.", false, fail(noMachines), texts("Name", "The virtual machines.", 1)),
+		one("Start-VM", "Give the network adapters of virtual machines their link; the machines themselves are whoever's runs them.", true,
+			(*run).startMachines, machines, on("Passthru", "Show them.")),
+		one("Stop-VM", "Take the link of the network adapters of virtual machines until Start-VM; the machines themselves go on.", true,
+			(*run).stopMachines, machines, on("Force", "Without asking."), on("TurnOff", "At once, as it is in any case."), on("Passthru", "Show them.")),
+		one("Get-VM", "List the virtual machines that have network adapters here: Off if no adapter of one may have a link.", false,
+			(*run).getMachines, texts("Name", "The virtual machines, with wildcards.", 1)),
 	}
 }

@@ -14,7 +14,7 @@ func TestNetVirtualization(t *testing.T) {
 	var script strings.Builder
 	for _, l := range readLines(t) {
 		if l.manual == "WinOF-2 1.21" && strings.HasPrefix(l.section, "Appendix A") && !strings.Contains(l.text, "mtlae15-") &&
-			!strings.Contains(l.text, "Stop-VM") && !strings.Contains(script.String(), l.text) && !strings.Contains(l.text, "-ProviderAddress 192.168.20.115 -") {
+			!strings.Contains(script.String(), l.text) && !strings.Contains(l.text, "-ProviderAddress 192.168.20.115 -") {
 			script.WriteString(l.text + "\n")
 		}
 	}

@@ -248,6 +248,8 @@ func TestVirtualSwitch(t *testing.T) {
 		{"Get-VMNetworkAdapter red | % { \"$($_.Name), $($_.MacAddress), $($_.Function), $($_.Status)\" }", "Network Adapter, 00155D720100, red, Ok\n"},
 		{"Set-VMNetworkAdapter red -MaximumBandwidth 250MB; Set-VMNetworkAdapterVlan red -Access -VlanId 7", ""},
 		{"(Get-VMSwitch s).Ports; (Get-VMNetworkAdapter red).VlanId", "2\n7\n"},
+		{"Stop-VM red -Force -Passthru -WarningAction Ignore | % State; (Get-VMNetworkAdapter red).Status", "Off\nNotConnected\n"},
+		{"Start-VM red; (Get-VM red).State; (Get-VMNetworkAdapter red).Status", "Running\nOk\n"},
 	} {
 		if out, said, err := play(t, cfg.Socket, Options{Command: c.script}, ""); err != nil || out != c.want {
 			t.Fatalf("%s: %q, want %q: %s %v", c.script, out, c.want, said, err)
