@@ -347,17 +347,30 @@ func TestFunctions_Most(t *testing.T) {
 }
 
 // BenchmarkFunctions: how long 127 virtual functions take, and what an idle one costs: bytes, and processor time of the process in a
-// second.
+// second, beside that with none.
 func BenchmarkFunctions(b *testing.B) {
 	d := tenanted(b)
-	heap := func() uint64 {
+	// What is in pools or has a finalizer takes more than one collection.
+	heap := func() (least uint64) {
 		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc + m.StackInuse
+		for again := 0; again < 3; again++ {
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			if n := m.HeapAlloc + m.StackInuse; least == 0 || n < least {
+				least, again = n, -1
+			}
+		}
+		return least
+	}
+	if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "a", Name: "first"}); err != nil { // what there is once for all
+		b.Fatal(err)
+	}
+	if err := d.RemoveFunction("first"); err != nil {
+		b.Fatal(err)
 	}
 	for b.Loop() {
 		before := heap()
+		b.ReportMetric(100*busy(b, 5*time.Second), "%cpu/none")
 		began := time.Now()
 		for i := range 127 {
 			if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "a", Name: fmt.Sprint("f", i)}); err != nil {
@@ -366,7 +379,8 @@ func BenchmarkFunctions(b *testing.B) {
 		}
 		b.ReportMetric(time.Since(began).Seconds(), "s/127")
 		b.ReportMetric(float64(heap()-before)/127, "B/function")
-		b.ReportMetric(100*busy(b, time.Second), "%cpu/idle")
+		time.Sleep(2 * time.Second) // until they have said who they are
+		b.ReportMetric(100*busy(b, 5*time.Second), "%cpu/idle")
 		for i := range 127 {
 			if err := d.RemoveFunction(fmt.Sprint("f", i)); err != nil {
 				b.Fatal(err)
