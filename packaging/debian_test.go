@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/setup"
 )
 
 // unpacked returns the text in a file that gzip has packed.
@@ -150,5 +152,36 @@ func TestNeededLibc(t *testing.T) {
 	}
 	if _, err := neededLibc(list); err == nil || !strings.Contains(err.Error(), "libibverbs.so.1") {
 		t.Errorf("a damaged library: %v", err)
+	}
+}
+
+// TestMaintainerScripts: a purge removes what systemctl enable has made of the units of the system, and what they name; the sockets stop
+// with the service, which they would start again.
+func TestMaintainerScripts(t *testing.T) {
+	text := func(name string) string {
+		b, err := os.ReadFile(maintainerScripts + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(maintainerScripts + name); err != nil || info.Mode()&0o111 == 0 || !strings.HasPrefix(string(b), "#!/bin/sh\n") {
+			t.Errorf("%s is no program: %v", name, err)
+		}
+		return string(b)
+	}
+	text("postinst")
+	if s := text("prerm"); !strings.Contains(s, "stop softvpi.socket softvpi.service ") {
+		t.Errorf("a removal stops not both:\n%s", s)
+	}
+	purge := text("postrm")
+	for unit, text := range map[string]string{"softvpi.service": setup.SystemUnit("/usr/bin/softvpi"), "softvpi.socket": setup.SystemSockets} {
+		_, target, ok := strings.Cut(text, "\nWantedBy=")
+		if link := "/etc/systemd/system/" + strings.TrimSpace(target) + ".wants/" + unit; !ok || !strings.Contains(purge, link) {
+			t.Errorf("a purge leaves %s", link)
+		}
+	}
+	for _, dir := range []string{"/var/lib/softvpi", "/run/softvpi", "/etc/softvpi"} {
+		if !strings.Contains(purge, dir) {
+			t.Errorf("a purge leaves %s", dir)
+		}
 	}
 }

@@ -20,6 +20,9 @@ Each port is Ethernet, with RoCE, or InfiniBand, on a machine without such a
 card, kernel module or privileges: for developing and testing RDMA programs,
 and for rehearsing what networks do to them.`
 
+// maintainerScripts is where what dpkg runs is, in the directory of this program.
+const maintainerScripts = "scripts/"
+
 func writeDeb(f *os.File, r release, list []entry) error {
 	list = of(debian, list)
 	libc, err := neededLibc(list)
@@ -30,7 +33,8 @@ func writeDeb(f *os.File, r release, list []entry) error {
 		return err
 	}
 	return pack(f, "deb", list, &nfpm.Info{Arch: r.arch, Version: r.version, MTime: r.time,
-		Overridables: nfpm.Overridables{Depends: []string{"libc6" + libc}}})
+		Overridables: nfpm.Overridables{Depends: []string{"libc6" + libc}, Scripts: nfpm.Scripts{PostInstall: maintainerScripts + "postinst",
+			PreRemove: maintainerScripts + "prerm", PostRemove: maintainerScripts + "postrm"}}})
 }
 
 // rpmRelease is how often this version was packed, which RPM wants to know.

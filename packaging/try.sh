@@ -105,3 +105,4 @@ if inside sh -c 'command -v softvpi nd_rping vstat'; then exit 1; fi
 say "purged: nothing is left"
 
 packaging/tryrpm.sh "$1"/*.rpm "$work"/later/*.rpm
+packaging/trysystemd.sh "$now" "$work"/later/*.deb
