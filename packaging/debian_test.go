@@ -163,7 +163,8 @@ func TestMaintainerScripts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if info, err := os.Stat(maintainerScripts + name); err != nil || info.Mode()&0o111 == 0 || !strings.HasPrefix(string(b), "#!/bin/sh\n") {
+		info, err := os.Stat(maintainerScripts + name)
+		if err != nil || info.Mode()&0o111 == 0 || !strings.HasPrefix(string(b), "#!/bin/sh\n") {
 			t.Errorf("%s is no program: %v", name, err)
 		}
 		return string(b)
@@ -173,7 +174,8 @@ func TestMaintainerScripts(t *testing.T) {
 		t.Errorf("a removal stops not both:\n%s", s)
 	}
 	purge := text("postrm")
-	for unit, text := range map[string]string{"softvpi.service": setup.SystemUnit("/usr/bin/softvpi"), "softvpi.socket": setup.SystemSockets} {
+	units := map[string]string{"softvpi.service": setup.SystemUnit("/usr/bin/softvpi"), "softvpi.socket": setup.SystemSockets}
+	for unit, text := range units {
 		_, target, ok := strings.Cut(text, "\nWantedBy=")
 		if link := "/etc/systemd/system/" + strings.TrimSpace(target) + ".wants/" + unit; !ok || !strings.Contains(purge, link) {
 			t.Errorf("a purge leaves %s", link)

@@ -103,7 +103,7 @@ member() {
 	enter setpriv --reuid 12345 --regid 12345 --groups "$gid" --no-new-privs --bounding-set=-all /usr/bin/env -i PATH=/usr/bin:/bin \
 		HOME=/tmp/member SOFTVPI_SOCKET=/run/softvpi/driver.sock "$@"
 }
-traces() { inside find /usr/bin /usr/lib /usr/share /etc /var/lib /run -iname '*softvpi*' ! -path '/run/systemd/*' ! -path '/run/log/*' 2>/dev/null | sort; }
+traces() { inside find /usr/bin /usr/lib /usr/share /usr/local /etc /var/lib /run -iname '*softvpi*' ! -path '/run/systemd/*' ! -path '/run/log/*' 2>/dev/null | sort; }
 traces >"$work/before"
 
 inside dpkg -i /packages/now.deb >/dev/null
@@ -168,7 +168,8 @@ active softvpi.service active
 kept "started by its sockets"
 say "stopped, it leaves no process; its sockets start it again"
 
-# What dpkg and the scripts of the package call is there once more, and may end dpkg by SIGKILL before it does anything.
+# What dpkg and the scripts of the package call is there once more, and may end dpkg by SIGKILL before it does anything; so does what
+# softvpi setup calls.
 inside mkdir /deadly
 for p in systemctl deb-systemd-invoke rm rmdir; do
 	cat >"$root/deadly/$p" <<'DEADLY'
@@ -177,7 +178,7 @@ n=$(($(cat /deadly/count) + 1))
 echo $n >/deadly/count
 if [ $n = "$(cat /deadly/at)" ]; then
 	p=$$ all=
-	while [ "$p" -gt 1 ] && [ "$(cat /proc/$p/comm)" != dpkg ]; do
+	while [ "$p" -gt 1 ] && [ "$(cat /proc/$p/comm)" != dpkg ] && [ "$(cat /proc/$p/comm)" != softvpi ]; do
 		all="$p $all"
 		p=$(awk '/^PPid:/ { print $2 }' /proc/$p/status)
 	done
@@ -187,14 +188,15 @@ exec "/usr/bin/${0##*/}" "$@"
 DEADLY
 done
 inside chmod -R 755 /deadly
-# killed WHAT COMMAND...: runs dpkg again and again, and kills it before the first, the second and so on of what it and its scripts call.
+# killed WHAT COMMAND...: runs dpkg or setup again and again, and kills it before the first, the second and so on of what it and its scripts
+# call.
 killed() {
 	what=$1 at=1
 	shift
 	while :; do
 		inside sh -c "echo 0 >/deadly/count; echo $at >/deadly/at"
 		if inside PATH=/deadly:/usr/sbin:/usr/bin:/sbin:/bin "$@" >/dev/null 2>&1; then break; fi
-		[ "$(inside cat /deadly/count)" = $at ] || fail "$what: dpkg fails: $(inside "$@" 2>&1 | tail -5)"
+		[ "$(inside cat /deadly/count)" = $at ] || fail "$what: it fails: $(inside "$@" 2>&1 | tail -5)"
 		at=$((at + 1))
 		[ $at -lt 40 ] || fail "$what: it does not end"
 	done
@@ -224,6 +226,7 @@ member softvpi status >/dev/null || fail "the new driver does not answer"
 kept "upgraded"
 say "upgraded while it ran, dpkg killed at $steps steps of its own and of the scripts: it went on with what was attached; systemctl try-restart made it the new one"
 
+inside cp /usr/bin/softvpi /packages/softvpi
 killed "the purge" dpkg --purge softvpi
 nobody || fail "purged, and it leaves processes"
 [ "$(inside systemctl show --value -p LoadState softvpi.service softvpi.socket | sort -u | tr -d '\n')" = not-found ] || fail "systemd still knows it"
@@ -232,3 +235,23 @@ left=$(diff "$work/before" "$work/after" || true)
 [ -z "$left" ] || fail "left behind: $left"
 [ -z "$(inside systemctl --failed --no-legend | grep -i softvpi || true)" ] || fail "a unit has failed"
 say "purged while it ran, dpkg killed at $steps steps: it has stopped, and nothing is left"
+
+# Without a package: the same by setup, in /usr/local.
+killed "setup" /packages/softvpi setup
+inside systemctl enable --now softvpi.socket 2>/dev/null
+member /usr/local/bin/softvpi status >/dev/null || fail "the driver that setup installed does not answer"
+pid=$(property MainPID)
+[ "$(inside readlink "/proc/$pid/exe")" = /usr/local/bin/softvpi ] || fail "setup's driver is $(inside readlink "/proc/$pid/exe")"
+killed "setup again" /packages/softvpi setup
+[ "$(property MainPID)" = "$pid" ] || fail "setup restarts the driver"
+if out=$(inside /packages/softvpi setup remove --purge 2>&1); then fail "the registry of a driver that runs is purged"; fi
+case $out in *"the driver of the system runs"*) ;; *) fail "purged while it runs: $out" ;; esac
+killed "setup remove" /packages/softvpi setup remove
+nobody || fail "removed by setup, and it leaves processes"
+[ "$(inside systemctl show --value -p LoadState softvpi.service softvpi.socket | sort -u | tr -d '\n')" = not-found ] || fail "systemd still knows it"
+inside /packages/softvpi setup remove --purge >/dev/null
+inside rm -rf /run/softvpi
+traces >"$work/after"
+left=$(diff "$work/before" "$work/after" || true)
+[ -z "$left" ] || fail "left behind by setup: $left"
+say "softvpi setup, killed at each call of systemctl: installed, started by its sockets, installed again while it ran, removed"

@@ -50,6 +50,8 @@ type setupRun struct {
 	log    *os.File
 	target *setup.Target
 	prefix string
+	// manager is that of the system, whose units are installed, too; nil: they are not.
+	manager *serviceManager
 }
 
 // begin opens the log and the prefix, and ends what a run before has begun.
@@ -69,7 +71,7 @@ func (c *setupTarget) begin(s *session) (*setupRun, error) {
 	if err != nil {
 		return nil, fmt.Errorf("log: %w", err)
 	}
-	r := &setupRun{session: s, log: log, prefix: prefix}
+	r := &setupRun{session: s, log: log, prefix: prefix, manager: managerFor(s.ctx, prefix)}
 	if runtime.GOOS != "linux" {
 		return r, r.fail(setup.WrongPlatform, fmt.Errorf("setup is for Linux, not %s", runtime.GOOS))
 	}
@@ -171,6 +173,9 @@ func (r *setupRun) install(p *setup.Properties) error {
 	if err != nil {
 		return r.fail(setup.Fatal, err)
 	}
+	if r.manager != nil {
+		items = append(items, systemItems(r.prefix)...)
+	}
 	var moves []setup.Move
 	if !p.RestoreConf {
 		if moves, err = r.asideMoves(); err != nil {
@@ -182,6 +187,9 @@ func (r *setupRun) install(p *setup.Properties) error {
 		return r.fail(setup.Fatal, err)
 	}
 	m, err := r.target.Install(version(), items, moves)
+	if err == nil {
+		err = r.manager.settle(r.prefix)
+	}
 	if err != nil {
 		return r.fail(setup.Fatal, err)
 	}
@@ -190,6 +198,10 @@ func (r *setupRun) install(p *setup.Properties) error {
 		verb = "upgraded from " + before.Version + " to"
 	}
 	r.say("%s %s in %s: %d files and links", verb, m.Version, r.prefix, len(m.Entries))
+	if r.manager != nil {
+		r.say("the driver of the system: systemd-sysusers makes its user, and after systemctl enable --now softvpi.socket " +
+			"the first program starts it")
+	}
 	for _, x := range moves {
 		r.say("set aside %s as %s (MT_RESTORECONF=0)", x.From, x.To)
 	}
@@ -264,9 +276,19 @@ func (c setupRemoveCmd) Run(s *session) error {
 		if running {
 			return r.fail(setup.Fatal, errors.New("a driver runs, whose registry --purge would remove: softvpi down stops it"))
 		}
-		purge = ownFiles(r.log.Name())
+		if r.manager.drives() {
+			return r.fail(setup.Fatal, errors.New("the driver of the system runs, whose registry --purge would remove: "+
+				"systemctl stop softvpi.socket softvpi.service stops it"))
+		}
+		purge = ownFiles(paths.Config(), paths.State(), r.log.Name())
+		if r.manager != nil {
+			purge = append(append(purge, ownFiles(systemConfig, systemState, r.log.Name())...), filepath.Dir(systemConfig), systemState)
+		}
 	}
-	had, err := r.target.Remove(purge)
+	had, err := r.target.Remove(append(r.manager.links(r.prefix), purge...))
+	if err == nil {
+		err = r.manager.settle(r.prefix)
+	}
 	if err != nil {
 		return r.fail(setup.Fatal, err)
 	}

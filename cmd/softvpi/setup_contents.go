@@ -236,16 +236,17 @@ func (r *setupRun) child(longest time.Duration, program string, args ...string) 
 }
 
 // ownPatterns are the names of what a driver leaves in its state directory, but dumps: directories behind what is in them.
-var ownPatterns = []string{"registry.db*", "events/*.events", "events", "LogFiles/*.log", "LogFiles", "lastwords.*", "driver.log*", "driver.lock",
+var ownPatterns = []string{"registry.db*", "events/*.events", "events", "LogFiles/*.log", "LogFiles/Mlnx/Mellanox-System*",
+	"LogFiles/Mlnx", "LogFiles", "lastwords.*", "driver.log*", "driver.lock",
 	"api-token", "MLNX_WinOF.log0"}
 
-// ownFiles returns the configuration of the driver of this user, and what is in the state directory under its names, but the log.
-func ownFiles(log string) (list []string) {
-	if f := paths.Config(); isFile(f) {
-		list = append(list, f)
+// ownFiles returns the configuration of a driver, and what is in its state directory under its names, but the log.
+func ownFiles(config, state, log string) (list []string) {
+	if isFile(config) {
+		list = append(list, config)
 	}
 	for _, pattern := range ownPatterns {
-		found, _ := filepath.Glob(filepath.Join(paths.State(), filepath.FromSlash(pattern)))
+		found, _ := filepath.Glob(filepath.Join(state, filepath.FromSlash(pattern)))
 		for _, f := range found {
 			if info, err := os.Lstat(f); err == nil && f != log && (info.Mode().IsRegular() || info.IsDir()) {
 				list = append(list, f)
