@@ -107,7 +107,8 @@ type Driver struct {
 	starting      sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
 	tunings       *tuning.Log
 
-	sockets []*net.UnixListener // opened by a service manager, and not in use yet
+	sockets         []*net.UnixListener // opened by a service manager, and not in use yet
+	passedFunctions []*passedFunction   // likewise, for virtual functions
 
 	own  bool // the process is the driver's alone
 	last *lastwords.Recorder

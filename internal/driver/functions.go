@@ -1,31 +1,20 @@
 package driver
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
-	"github.com/softvpi/softvpi/internal/ipc/server"
-	"github.com/softvpi/softvpi/internal/os/paths"
-	"github.com/softvpi/softvpi/internal/os/peer"
 	"github.com/softvpi/softvpi/internal/sriov"
 )
-
-// mostFunctionName is the longest name of a virtual function: it is in the path of its socket.
-const mostFunctionName = 31
 
 // virtualFunction is a virtual function at the port of an adapter.
 type virtualFunction struct {
@@ -166,6 +155,7 @@ func (d *Driver) startAllFunctions() error {
 			d.startFunctions(uint32(i))
 		}
 	}
+	d.refusePassed()
 	return nil
 }
 
@@ -262,39 +252,7 @@ func (d *Driver) dropFunction(f *virtualFunction) {
 		f.close()
 		f.close = nil
 	}
-}
-
-// serveFunction opens the socket of a virtual function, if programs can attach: its programs see it alone. The socket is for the
-// driver's user, and for the members of the function's group.
-func (d *Driver) serveFunction(f *virtualFunction) error {
-	if d.attach == nil {
-		return nil
-	}
-	path := paths.Function(d.cfg.Socket, f.cfg.Name)
-	if len(path) >= paths.MaxSocket {
-		return fmt.Errorf("socket %s: its path has %d bytes, at most %d are possible; choose a shorter --socket", path, len(path),
-			paths.MaxSocket-1)
-	}
-	l, err := listen(path, peer.Owner.Mode())
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(os.Chmod(paths.Functions(d.cfg.Socket), 0o711), admit(path, f.group)); err != nil {
-		l.Close()
-		return fmt.Errorf("socket of the virtual function %q: %w", f.cfg.Name, err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	f.close = func() { // at once: another function of that name may follow
-		cancel()
-		l.Close()
-	}
-	set := server.Container{Audience: peer.Everyone, Quota: f.quota, Function: func() (uint32, error) { return d.functions.now(f) }}
-	go func() {
-		if err := d.attach.ServeContainer(ctx, l, set); err != nil {
-			d.log.Error("attach socket", "path", path, "error", err)
-		}
-	}()
-	return nil
+	d.refusePassed()
 }
 
 // limitPages limits what the programs of a virtual function make the driver hold, by MaxFWPagesUsagePerVF (WinOF-2 24.4, VF Resource
@@ -310,29 +268,6 @@ func (d *Driver) limitPages(f *virtualFunction) {
 	if d.attach != nil {
 		d.attach.Ledger().Limit(f.quota, budget.Memory, pages*pageSize)
 	}
-}
-
-// admit lets the members of a group, by name or number, connect to a socket; empty: nobody but its owner. The system checks that.
-func admit(path, group string) error {
-	if group == "" {
-		return os.Chmod(path, 0o600)
-	}
-	gid, err := groupID(group)
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.Chown(path, -1, gid), os.Chmod(path, 0o660))
-}
-
-// groupID returns the number of a group.
-func groupID(group string) (int, error) {
-	if g, err := user.LookupGroup(group); err == nil {
-		return strconv.Atoi(g.Gid)
-	}
-	if n, err := strconv.ParseUint(group, 10, 31); err == nil {
-		return int(n), nil
-	}
-	return 0, api.Wrong("group", strconv.Quote(group), "a group of the system, by name or number; none")
 }
 
 // grants returns what SR-IOV's configuration grants the port of adapter i. The caller holds changes.
@@ -380,11 +315,6 @@ func (d *Driver) functionName(i, n uint32) string {
 		return '-'
 	}, d.running[i].Name)
 	return fmt.Sprintf("%s-vf%d", base[:min(len(base), mostFunctionName-6)], n)
-}
-
-// plainName reports whether a name of a virtual function may have a character.
-func plainName(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.'
 }
 
 // functionMAC returns the MAC of virtual function n of an adapter with a MAC: that with another second byte, locally administered.

@@ -41,6 +41,9 @@ func (d *Driver) CreateFunction(q api.FunctionRequest) (api.FunctionStatus, erro
 	if err := f.set(q.Settings); err != nil {
 		return api.FunctionStatus{}, err
 	}
+	if err := d.mayAdmit(q.Name, f.group); err != nil {
+		return api.FunctionStatus{}, err
+	}
 	d.identify(f)
 	if err := d.keepFunction(f); err != nil {
 		return api.FunctionStatus{}, err
@@ -68,18 +71,6 @@ func (d *Driver) mayCreate(i uint32, name string) error {
 	}
 	if !d.enabled(i) {
 		return api.Wrong("adapter", fmt.Sprintf("%q, which is disabled", d.running[i].Name), "one that is enabled")
-	}
-	return nil
-}
-
-// freeName returns why no virtual function can have a name, or none because another has it.
-func (d *Driver) freeName(name string) error {
-	if name == "" || len(name) > mostFunctionName || strings.ContainsFunc(name, func(r rune) bool { return !plainName(r) }) ||
-		strings.Trim(name, "-.") != name {
-		return api.Wrong("name", strconv.Quote(name), fmt.Sprintf("letters, digits, and - _ . between them; at most %d", mostFunctionName))
-	}
-	if d.functions.find(name) != nil {
-		return api.Wrong("name", strconv.Quote(name), "one that no virtual function has, in capitals or not")
 	}
 	return nil
 }
@@ -212,8 +203,11 @@ func (d *Driver) admitGroup(f *virtualFunction, next *decision) error {
 	if next.group == f.group {
 		return nil
 	}
-	if f.close != nil {
-		if err := admit(paths.Function(d.cfg.Socket, f.cfg.Name), next.group); err != nil {
+	if err := d.mayAdmit(f.cfg.Name, next.group); err != nil {
+		return err
+	}
+	if path := paths.Function(d.cfg.Socket, f.cfg.Name); f.close != nil && d.passedFor(path) == nil {
+		if err := admit(path, next.group); err != nil {
 			return err
 		}
 	}

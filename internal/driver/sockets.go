@@ -16,13 +16,19 @@ import (
 
 // takeSockets takes over the sockets that a service manager has opened.
 func (d *Driver) takeSockets(list []*net.UnixListener) error {
-	d.sockets = slices.Clone(list)
 	ours := []string{d.cfg.Socket, paths.Management(d.cfg.Socket)}
 	for i, l := range list {
 		at := l.Addr().String()
 		twice := slices.ContainsFunc(list[:i], func(o *net.UnixListener) bool { return o.Addr().String() == at })
-		if twice || !slices.Contains(ours, at) {
-			return &config.Error{Path: "passed socket " + strconv.Itoa(i), Err: fmt.Errorf("%q; allowed: %s and %s, each once", at, ours[0], ours[1])}
+		name, ofFunction := paths.FunctionAt(d.cfg.Socket, at)
+		switch {
+		case !twice && ofFunction && functionName(name) == nil:
+			d.passedFunctions = append(d.passedFunctions, &passedFunction{name: name, path: at, socket: l})
+		case !twice && slices.Contains(ours, at):
+			d.sockets = append(d.sockets, l)
+		default:
+			return &config.Error{Path: "passed socket " + strconv.Itoa(i), Err: fmt.Errorf("%q; allowed: %s, %s and %s, each once", at, ours[0],
+				ours[1], paths.Function(d.cfg.Socket, "NAME"))}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,7 +79,7 @@ func (s *Server) ServeContainer(ctx context.Context, l *net.UnixListener, of Con
 	s.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
-	defer l.Close()
+	defer s.forget(l)
 	for waiting := false; ; {
 		c, err := l.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
@@ -100,6 +101,14 @@ func (s *Server) ServeContainer(ctx context.Context, l *net.UnixListener, of Con
 		waiting = false
 		s.start(c, of)
 	}
+}
+
+// forget closes a listener, which need not be closed with the server then.
+func (s *Server) forget(l *net.UnixListener) {
+	l.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = slices.DeleteFunc(s.listeners, func(o *net.UnixListener) bool { return o == l })
 }
 
 func (s *Server) start(c *net.UnixConn, of Container) {

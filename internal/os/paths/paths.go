@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 )
 
 const (
@@ -82,6 +83,12 @@ func Functions(socket string) string { return socket + functionsSuffix }
 // Function returns the path of the socket for programs of the virtual function of that name, of a driver with the attach socket at
 // socket.
 func Function(socket, name string) string { return filepath.Join(Functions(socket), name+".sock") }
+
+// FunctionAt returns of which virtual function a path is that of the socket.
+func FunctionAt(socket, path string) (name string, ok bool) {
+	name, ok = strings.CutSuffix(filepath.Base(path), ".sock")
+	return name, ok && path == Function(socket, name)
+}
 
 // Fabric returns the path of the socket for management datagrams of the named fabric: fabric-NAME.sock
 // next to the driver's socket.
