@@ -50,7 +50,8 @@ const licence = "share/doc/softvpi/LICENSE"
 // required is what no package is without, beside the programs.
 var required = []string{
 	"lib/systemd/user/softvpi.service", "lib/systemd/user/softvpi.socket", "lib/systemd/system/softvpi.service",
-	"lib/systemd/system/softvpi.socket", "lib/sysusers.d/softvpi.conf", "share/man/man1/softvpi.1.gz",
+	"lib/systemd/system/softvpi.socket", "lib/systemd/system/softvpi-function@.socket", "lib/sysusers.d/softvpi.conf",
+	"share/man/man1/softvpi.1.gz",
 	"share/man/man1/softvpi-device-plugin.1.gz", licence, "share/doc/softvpi/copyright", "share/doc/softvpi/changelog.gz",
 	"share/powershell/Modules/SoftVPI/SoftVPI.psd1", "share/powershell/Modules/SoftVPI/SoftVPI.psm1",
 }

@@ -170,11 +170,12 @@ func TestMaintainerScripts(t *testing.T) {
 		return string(b)
 	}
 	text("postinst")
-	if s := text("prerm"); !strings.Contains(s, "stop softvpi.socket softvpi.service ") {
+	if s := text("prerm"); !strings.Contains(s, "stop 'softvpi-function@*.socket' softvpi.socket softvpi.service ") {
 		t.Errorf("a removal stops not both:\n%s", s)
 	}
 	purge := text("postrm")
-	units := map[string]string{"softvpi.service": setup.SystemUnit("/usr/bin/softvpi"), "softvpi.socket": setup.SystemSockets}
+	units := map[string]string{"softvpi.service": setup.SystemUnit("/usr/bin/softvpi"), "softvpi.socket": setup.SystemSockets,
+		"softvpi-function@*.socket": setup.SystemFunctionSocket}
 	for unit, text := range units {
 		_, target, ok := strings.Cut(text, "\nWantedBy=")
 		if link := "/etc/systemd/system/" + strings.TrimSpace(target) + ".wants/" + unit; !ok || !strings.Contains(purge, link) {

@@ -35,6 +35,7 @@ $stage/softvpi setup unit --program /usr/bin/softvpi >$stage/service/softvpi.ser
 $stage/softvpi setup unit --kind socket >$stage/service/softvpi.socket
 $stage/softvpi setup unit --kind system-service --program /usr/bin/softvpi >$stage/system/softvpi.service
 $stage/softvpi setup unit --kind system-socket >$stage/system/softvpi.socket
+$stage/softvpi setup unit --kind system-function-socket >$stage/system/softvpi-function@.socket
 $stage/softvpi setup unit --kind sysusers >$stage/sysusers/softvpi.conf
 $stage/softvpi ps --module $stage/powershell >/dev/null
 cp -r README.md docs examples $stage/doc

@@ -98,6 +98,8 @@ case $state in running | degraded) ;; *) fail "the system is '$state' after 30 s
 
 property() { inside systemctl show --value -p "$1" "${2:-softvpi.service}"; }
 active() { [ "$(inside systemctl is-active "$1" || true)" = "$2" ] || fail "$1 is $(inside systemctl is-active "$1" || true), not $2"; }
+# up: the service is active. Programs may be answered a moment before the driver has told systemd that it is.
+up() { waits 20 "softvpi.service that is active" inside systemctl --quiet is-active softvpi.service; }
 # Who may attach: a user of the group, without privileges.
 member() {
 	enter setpriv --reuid 12345 --regid 12345 --groups "$gid" --no-new-privs --bounding-set=-all /usr/bin/env -i PATH=/usr/bin:/bin \
@@ -120,7 +122,7 @@ say "installed: nothing is enabled; its sockets are, by systemctl enable --now s
 
 # The first program that attaches starts the driver, and gets its answer.
 [ "$(member softvpi status --json | tr -d ' \n' | grep -c '"adapters":')" = 1 ] || fail "a program that attaches gets no answer"
-active softvpi.service active
+up
 [ "$(property Type) $(property NotifyAccess) $(property NRestarts)" = "notify main 0" ] || fail "it is not what the unit says"
 case $(property StatusText) in *" adapters ready, "*) ;; *) fail "its status is '$(property StatusText)'" ;; esac
 pid=$(property MainPID)
@@ -164,9 +166,41 @@ nobody() { ! inside pgrep -u softvpi >/dev/null; }
 nobody || fail "stopped, and it leaves processes"
 active softvpi.socket active
 member softvpi verbs run ibv_devices >/dev/null 2>&1 || member softvpi status >/dev/null || fail "its sockets do not start it again"
-active softvpi.service active
+up
 kept "started by its sockets"
 say "stopped, it leaves no process; its sockets start it again"
+
+# The socket of a virtual function: systemd opens it, for a group that the driver is not in, and the first program of its tenant starts the
+# driver. While there is no such function programs are told so.
+inside groupadd -g 23456 tenants
+inside install -d /etc/softvpi "/etc/systemd/system/softvpi-function@red.socket.d"
+inside sh -c 'echo "{\"adapters\": [{\"name\": \"pf\", \"link\": \"switch\", \"switch\": \"s\", \"address\": \"192.0.2.1\", \"prefix\": 24}]}" >/etc/softvpi/driver.json
+	printf "[Socket]\nSocketGroup=tenants\n" >/etc/systemd/system/softvpi-function@red.socket.d/group.conf'
+inside systemctl daemon-reload
+inside systemctl stop softvpi.service 2>/dev/null
+inside systemctl enable --now softvpi-function@red.socket softvpi-function@blue.socket 2>/dev/null || fail "sockets of functions are not opened"
+tenant() {
+	enter setpriv --reuid 23456 --regid 23456 --clear-groups --no-new-privs --bounding-set=-all /usr/bin/env -i PATH=/usr/bin:/bin HOME=/tmp \
+		SOFTVPI_SOCKET=/run/softvpi/driver.sock SOFTVPI_FUNCTION="$1" softvpi nd_rping -c -V -a 192.0.2.11 -C 3 2>&1
+}
+case $(tenant red || true) in *'no virtual function "red"'*) ;; *) fail "a tenant without a function is not told: $(tenant red || true)" ;; esac
+up
+manage softvpi vf create pf red address=192.0.2.11/24 >/dev/null
+manage softvpi vf create pf own address=192.0.2.12/24 >/dev/null || fail "the driver cannot open a socket of its own beside systemd's"
+inside systemctl stop softvpi.service 2>/dev/null
+manage sh -c 'SOFTVPI_FUNCTION=red exec softvpi nd_rping -s -a 192.0.2.11 -C 3' >/dev/null &
+server=$!
+n=0
+until out=$(tenant red); do n=$((n + 1)); [ $n -lt 100 ] || fail "no RDMA for a tenant: $out"; sleep 0.1; done
+wait $server || fail "no RDMA for a tenant"
+if out=$(tenant blue); then fail "another tenant's socket is open to it"; fi
+[ "$(inside stat -c '%a %U %G' /run/softvpi/driver.sock.functions/red.sock)" = "660 softvpi tenants" ] || fail "the socket is not as its unit says"
+inside rm -r "/etc/systemd/system/softvpi-function@red.socket.d"
+inside systemctl stop 'softvpi-function@*.socket' softvpi.service 2>/dev/null
+inside rm /etc/softvpi/driver.json
+inside systemctl daemon-reload
+inside systemctl start softvpi.service
+say "sockets of virtual functions, each with the group that its unit names: a tenant's program has started the driver"
 
 # What dpkg and the scripts of the package call is there once more, and may end dpkg by SIGKILL before it does anything; so does what
 # softvpi setup calls.

@@ -23,15 +23,20 @@ const (
 	systemState  = "/var/lib/softvpi"
 )
 
-// systemUnits are the units of the system's driver, and what systemctl enable has want them. The sockets are first, by which the
-// service would be started again while it stops.
-var systemUnits = []struct{ name, wantedBy string }{{"softvpi.socket", "sockets.target"}, {"softvpi.service", "multi-user.target"}}
+// systemUnits are the units of the system's driver, as patterns (systemctl(1)), their files, and what systemctl enable has want them. The
+// sockets are first, by which the service would be started again while it stops.
+var systemUnits = []struct{ name, file, wantedBy string }{
+	{"softvpi-function@*.socket", "softvpi-function@.socket", "sockets.target"},
+	{"softvpi.socket", "softvpi.socket", "sockets.target"},
+	{"softvpi.service", "softvpi.service", "multi-user.target"},
+}
 
 // systemItems returns the units of the system's driver, and what its user is made of.
 func systemItems(prefix string) []setup.Item {
 	return []setup.Item{
 		{Path: systemUnitsDir + "/softvpi.service", Content: []byte(setup.SystemUnit(filepath.Join(prefix, "bin", "softvpi"))), Mode: 0o644},
 		{Path: systemUnitsDir + "/softvpi.socket", Content: []byte(setup.SystemSockets), Mode: 0o644},
+		{Path: systemUnitsDir + "/softvpi-function@.socket", Content: []byte(setup.SystemFunctionSocket), Mode: 0o644},
 		{Path: "lib/sysusers.d/softvpi.conf", Content: []byte(setup.SystemUsers), Mode: 0o644},
 	}
 }
@@ -68,9 +73,11 @@ func (m *serviceManager) links(prefix string) (list []string) {
 		return nil
 	}
 	for _, u := range systemUnits {
-		link := filepath.Join(m.root, "etc/systemd/system", u.wantedBy+".wants", u.name)
-		if to, err := os.Readlink(link); err == nil && to == filepath.Join(prefix, systemUnitsDir, u.name) {
-			list = append(list, link)
+		found, _ := filepath.Glob(filepath.Join(m.root, "etc/systemd/system", u.wantedBy+".wants", u.name))
+		for _, link := range found {
+			if to, err := os.Readlink(link); err == nil && to == filepath.Join(prefix, systemUnitsDir, u.file) {
+				list = append(list, link)
+			}
 		}
 	}
 	return list
@@ -93,7 +100,7 @@ func (m *serviceManager) settle(prefix string) error {
 	}
 	stop := []string{"stop"}
 	for _, u := range systemUnits {
-		file := filepath.Join(prefix, systemUnitsDir, u.name)
+		file := filepath.Join(prefix, systemUnitsDir, u.file)
 		if _, err := os.Lstat(filepath.Join(m.root, file)); !errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -101,7 +108,7 @@ func (m *serviceManager) settle(prefix string) error {
 		if err != nil {
 			return err
 		}
-		if strings.TrimSpace(at) == file { // and not that of a package
+		if slices.Contains(strings.Fields(at), file) { // and not that of a package
 			stop = append(stop, u.name)
 		}
 	}

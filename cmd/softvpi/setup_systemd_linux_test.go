@@ -37,7 +37,7 @@ func (p *pretendedSystemd) call(args ...string) (string, error) {
 	}
 	switch args[0] {
 	case "show":
-		return p.loaded[args[len(args)-1]] + "\n", nil
+		return "\n" + p.loaded[args[len(args)-1]] + "\n", nil // one of several instances of a template, or none
 	case "is-active":
 		if !p.active[args[len(args)-1]] {
 			return "", errors.New("inactive")
@@ -59,7 +59,7 @@ func (p *pretendedSystemd) call(args ...string) (string, error) {
 // unit puts a unit below a prefix, which is loaded then and runs.
 func (p *pretendedSystemd) unit(t *testing.T, prefix, name string) {
 	t.Helper()
-	file := filepath.Join(prefix, systemUnitsDir, name)
+	file := filepath.Join(prefix, systemUnitsDir, strings.Replace(name, "*", "", 1))
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(p.root, file)), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestSettle(t *testing.T) {
 	p.told = nil
 	p.remove(t, "/usr/local")
 	err := p.settle("/usr/local")
-	if err != nil || p.drives() || len(p.loaded) != 0 || !slices.Contains(p.told, "stop softvpi.socket softvpi.service") {
+	if err != nil || p.drives() || len(p.loaded) != 0 || !slices.Contains(p.told, "stop softvpi-function@*.socket softvpi.socket softvpi.service") {
 		t.Errorf("removed: %v, told %q, loaded %q", err, p.told, p.loaded)
 	}
 	both("/usr")
@@ -122,8 +122,8 @@ func TestSettle_Repeated(t *testing.T) {
 		p.failAt = at
 		err := p.settle("/usr/local")
 		if err == nil {
-			if at != 5 {
-				t.Errorf("%d calls, want 4: %q", at-1, p.told)
+			if at != 6 {
+				t.Errorf("%d calls, want 5: %q", at-1, p.told)
 			}
 			return
 		}
@@ -143,8 +143,8 @@ func TestManagerLinks(t *testing.T) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		link := filepath.Join(dir, u.name)
-		if err := os.Symlink("/usr/local/lib/systemd/system/"+u.name, link); err != nil {
+		link := filepath.Join(dir, strings.Replace(u.name, "*", "red", 1))
+		if err := os.Symlink("/usr/local/lib/systemd/system/"+u.file, link); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, link)
@@ -155,7 +155,7 @@ func TestManagerLinks(t *testing.T) {
 	if got := p.links("/usr"); got != nil {
 		t.Errorf("%q are of others", got)
 	}
-	for i, text := range []string{setup.SystemSockets, setup.SystemUnit("/usr/local/bin/softvpi")} {
+	for i, text := range []string{setup.SystemFunctionSocket, setup.SystemSockets, setup.SystemUnit("/usr/local/bin/softvpi")} {
 		if got := settings(text, "WantedBy"); !slices.Equal(got, []string{systemUnits[i].wantedBy}) {
 			t.Errorf("%s is wanted by %q", systemUnits[i].name, got)
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/setup"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
@@ -209,7 +210,12 @@ func TestUnits(t *testing.T) {
 	if got := settings(setup.SystemSockets, "ListenStream"); !slices.Equal(got, []string{at, at + ".admin"}) {
 		t.Errorf("ListenStream=%q, and the service is at %s", got, at)
 	}
-	for _, name := range []string{settings(setup.SystemUnit(""), "User")[0], settings(setup.SystemSockets, "SocketUser")[0]} {
+	if got := settings(setup.SystemFunctionSocket, "ListenStream"); !slices.Equal(got, []string{paths.Function(at, "%i")}) {
+		t.Errorf("ListenStream=%q of a virtual function, and the service is at %s", got, at)
+	}
+	users := []string{settings(setup.SystemUnit(""), "User")[0], settings(setup.SystemFunctionSocket, "SocketUser")[0],
+		settings(setup.SystemSockets, "SocketUser")[0]}
+	for _, name := range users {
 		if !strings.Contains(setup.SystemUsers, "\nu "+name+" ") {
 			t.Errorf("%s is no user of %s", name, setup.SystemUsers)
 		}

@@ -66,7 +66,7 @@ func TestUnitsOfPackages_ForSystemd(t *testing.T) {
 		{"--system", setup.SystemUnit(program), setup.SystemSockets, features[len(features)-1]},
 	} {
 		dir := t.TempDir()
-		files := map[string]string{"softvpi.service": x.service, "softvpi.socket": x.socket}
+		files := map[string]string{"softvpi.service": x.service, "softvpi.socket": x.socket, "softvpi-function@.socket": setup.SystemFunctionSocket}
 		if x.feature != "" {
 			b, err := os.ReadFile(x.feature)
 			if err != nil {
@@ -83,6 +83,9 @@ func TestUnitsOfPackages_ForSystemd(t *testing.T) {
 			}
 		}
 		c := exec.Command("systemd-analyze", x.manager, "--man=no", "verify", filepath.Join(dir, "softvpi.socket"), filepath.Join(dir, "softvpi.service"))
+		if x.manager == "--system" {
+			c.Args = append(c.Args, filepath.Join(dir, "softvpi-function@.socket"))
+		}
 		c.Env = append(os.Environ(), "HOME="+dir, "XDG_RUNTIME_DIR="+dir)
 		if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%s %s: %v\n%s", x.manager, x.feature, err, out)

@@ -21,6 +21,11 @@ var systemService string
 //go:embed softvpi-system.socket
 var SystemSockets string
 
+// SystemFunctionSocket is the template by which systemd opens the socket of a virtual function of the system's driver.
+//
+//go:embed softvpi-function.socket
+var SystemFunctionSocket string
+
 // SystemUsers is what systemd-sysusers makes the user of the system's driver of.
 //
 //go:embed sysusers.conf
