@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	apps "k8s.io/api/apps/v1"
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
+	resource "k8s.io/api/resource/v1"
 	plugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	"sigs.k8s.io/yaml"
 )
@@ -18,7 +21,7 @@ import (
 // one, and the command lines of the plugin are right.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../examples/kubernetes/*.yaml")
-	if err != nil || len(files) != 3 {
+	if err != nil || len(files) != 5 {
 		t.Fatal(files, err)
 	}
 	asking := 0
@@ -66,10 +69,14 @@ func podIn(kind string, doc []byte) (core.PodSpec, error) {
 		var x batch.Job
 		err := yaml.UnmarshalStrict(doc, &x)
 		return x.Spec.Template.Spec, err
-	default:
-		var x core.Service
-		return core.PodSpec{}, yaml.UnmarshalStrict(doc, &x)
 	}
+	other, ok := map[string]any{"Service": new(core.Service), "ServiceAccount": new(core.ServiceAccount),
+		"ClusterRole": new(rbac.ClusterRole), "ClusterRoleBinding": new(rbac.ClusterRoleBinding), "DeviceClass": new(resource.DeviceClass),
+		"ResourceClaimTemplate": new(resource.ResourceClaimTemplate)}[kind]
+	if !ok {
+		return core.PodSpec{}, fmt.Errorf("a %s is not looked at", kind)
+	}
+	return core.PodSpec{}, yaml.UnmarshalStrict(doc, other)
 }
 
 // container returns a container of a pod by its name.

@@ -27,6 +27,7 @@ const (
 	debian         // alone
 	others         // all but Debian's
 	windows        // the zip file for Windows, which has nothing of the others'
+	images         // the image for containers alone
 )
 
 // of returns what is in the packages of a family.
@@ -62,6 +63,7 @@ func contents(stage string, tools []string) ([]entry, error) {
 	list := []entry{
 		{to: "bin/softvpi", from: filepath.Join(stage, "softvpi"), mode: 0o755},
 		{to: "bin/softvpi-device-plugin", from: filepath.Join(stage, "softvpi-device-plugin"), mode: 0o755},
+		{to: "bin/softvpi-dra-driver", from: filepath.Join(stage, "softvpi-dra-driver"), mode: 0o755, in: images}, // 53 MB, for pods
 	}
 	for _, name := range tools {
 		dir, target := "bin/", "softvpi"

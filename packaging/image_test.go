@@ -105,7 +105,8 @@ func TestImage_Layout(t *testing.T) {
 		root[strings.TrimPrefix(config.Config.Entrypoint[0], "/")] != "softvpi" {
 		t.Errorf("%+v", config)
 	}
-	for name, want := range map[string]string{"usr/bin/softvpi-device-plugin": "softvpi-device-plugin", "usr/bin/vstat": "-> softvpi",
+	for name, want := range map[string]string{"usr/bin/softvpi-device-plugin": "softvpi-device-plugin",
+		"usr/bin/softvpi-dra-driver": "softvpi-dra-driver", "usr/bin/vstat": "-> softvpi",
 		"usr/lib/softvpi/libibverbs.so.1": "clib/libibverbs.so.1", "usr/share/doc/softvpi/LICENSE": "doc/LICENSE"} {
 		if root[name] != want {
 			t.Errorf("%s is %q, want %q", name, root[name], want)

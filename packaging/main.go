@@ -75,7 +75,8 @@ func run(args []string) error {
 
 // writeOfRelease adds to the stage what follows from the programs in it and the release.
 func writeOfRelease(stage string, r release, from sources) error {
-	b, err := newBill(r.version, filepath.Join(stage, "softvpi"), filepath.Join(stage, "softvpi-device-plugin"))
+	b, err := newBill(r.version, filepath.Join(stage, "softvpi"), filepath.Join(stage, "softvpi-device-plugin"),
+		filepath.Join(stage, "softvpi-dra-driver"))
 	if err != nil {
 		return err
 	}

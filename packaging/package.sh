@@ -10,6 +10,7 @@ rm -rf "$out"
 mkdir -p $stage/clib $stage/man $stage/bash $stage/zsh $stage/fish $stage/service $stage/system $stage/sysusers $stage/powershell $stage/doc
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.revision=$revision" -o $stage/softvpi ./cmd/softvpi
 CGO_ENABLED=0 go build -C deviceplugin -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$PWD/$stage/softvpi-device-plugin" .
+CGO_ENABLED=0 go build -C deviceplugin -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$PWD/$stage/softvpi-dra-driver" ./dra
 if command -v "${CC:-cc}" >/dev/null; then
 	make -s clib
 	cp bin/clib/*.so* $stage/clib

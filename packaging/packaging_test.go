@@ -18,7 +18,7 @@ import (
 func stage(t *testing.T, without string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, f := range []string{"softvpi", "softvpi-device-plugin", "clib/libibverbs.so.1", "man/softvpi.1.gz",
+	for _, f := range []string{"softvpi", "softvpi-device-plugin", "softvpi-dra-driver", "clib/libibverbs.so.1", "man/softvpi.1.gz",
 		"man/softvpi-device-plugin.1.gz", "man/ibstat.1.gz", "bash/softvpi", "zsh/_softvpi",
 		"fish/softvpi.fish", "service/softvpi.service", "service/softvpi.socket", "system/softvpi.service", "system/softvpi.socket",
 		"system/softvpi-function@.socket", "sysusers/softvpi.conf", "powershell/SoftVPI.psd1",

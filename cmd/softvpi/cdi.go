@@ -58,6 +58,13 @@ func (c cdiSource) source(s *session) (*cdi.Source, error) {
 			out.Containers = append(out.Containers, x.Number)
 		}
 	}
+	for i := range st.Adapters {
+		for _, f := range st.Adapters[i].Functions {
+			if f.ContainerSocket != "" {
+				out.Functions = append(out.Functions, f.Name)
+			}
+		}
+	}
 	switch {
 	case c.NoLibraries:
 		return out, nil

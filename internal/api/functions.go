@@ -24,6 +24,7 @@ type FunctionStatus struct {
 	Adapter string  `json:"adapter"` // at whose port it is
 	ByKeys  bool    `json:"by_keys"` // the device's configuration has it, and not a command
 	MAC     string  `json:"mac"`
+	GUID    uint64  `json:"guid,string"`     // of its port; a string: above 2^53 browsers and jq lose bits of a number
 	Number  int     `json:"number"`          // at the port, from 0 on
 	VLAN    uint16  `json:"vlan"`            // 0: none
 	VLANs   string  `json:"vlans,omitempty"` // whose tags it may use itself
@@ -44,10 +45,12 @@ type FunctionStatus struct {
 	HostPeer  string `json:"host_peer,omitempty"`
 	HostState string `json:"host_state,omitempty"`
 	// Rings are the queues that the network interface has, and QueuesRequested is how many were asked for; 0: as many as the keys say.
-	Rings           []RingStatus      `json:"rings,omitempty"`
-	QueuesRequested int               `json:"queues_requested,omitempty"`
-	VMQ             *QueueStatus      `json:"vmq,omitempty"` // of a virtual port with a network interface
-	Socket          string            `json:"socket,omitempty"`
+	Rings           []RingStatus `json:"rings,omitempty"`
+	QueuesRequested int          `json:"queues_requested,omitempty"`
+	VMQ             *QueueStatus `json:"vmq,omitempty"` // of a virtual port with a network interface
+	Socket          string       `json:"socket,omitempty"`
+	// ContainerSocket is the one that containers get, in a directory of its own; absent without sockets for containers.
+	ContainerSocket string            `json:"container_socket,omitempty"`
 	Programs        int               `json:"programs"`
 	QPs             int               `json:"qps"`
 	Counters        map[string]uint64 `json:"counters"`

@@ -100,6 +100,9 @@ func (s *Server) routes() {
 	if x, ok := d.(FunctionSource); ok {
 		s.functionRoutes(x)
 	}
+	if x, ok := d.(ContainerSource); ok {
+		s.containerRoutes(x)
+	}
 	if x, ok := d.(VirtualSwitchSource); ok {
 		s.vswitchRoutes(x)
 	}

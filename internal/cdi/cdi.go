@@ -28,6 +28,8 @@ const (
 	Kind = "softvpi.io/rdma"
 	// All is the device with the driver's own socket, and its management.
 	All = "all"
+	// functionPrefix is before the name of a virtual function in the name of its device.
+	functionPrefix = "vf-"
 	// file is the name of the specification in its directory.
 	file = "softvpi.io-rdma"
 	// Where things are in a container.
@@ -41,6 +43,8 @@ type Source struct {
 	Socket string
 	// Containers are the numbers of those for which the driver has sockets.
 	Containers []int
+	// Functions are the virtual functions that containers can have, by name.
+	Functions []string
 	// Libraries is the directory of the C libraries; empty: containers bring their own.
 	Libraries string
 	// Preload is whether to preload the library that shows the devices to UCX and others that read /sys.
@@ -69,7 +73,12 @@ func (s *Source) Common() specs.ContainerEdits {
 // Edits returns what containers get with one of the devices.
 func (s *Source) Edits(device string) (specs.ContainerEdits, error) {
 	socket := s.Socket
-	if device != All {
+	if name, ok := strings.CutPrefix(device, functionPrefix); ok {
+		if !slices.Contains(s.Functions, name) {
+			return specs.ContainerEdits{}, fmt.Errorf("the driver has no virtual function %q for containers", name)
+		}
+		socket = paths.FunctionContainer(s.Socket, name)
+	} else if device != All {
 		n, err := strconv.Atoi(device)
 		if err != nil || !slices.Contains(s.Containers, n) {
 			return specs.ContainerEdits{}, fmt.Errorf("the driver has no socket for container %s", device)
@@ -92,6 +101,9 @@ func (s *Source) Spec() (*specs.Spec, error) {
 	for _, n := range s.Containers {
 		names = append(names, strconv.Itoa(n))
 	}
+	for _, n := range s.Functions {
+		names = append(names, Function(n))
+	}
 	for _, n := range names {
 		e, err := s.Edits(n)
 		if err != nil {
@@ -103,6 +115,9 @@ func (s *Source) Spec() (*specs.Spec, error) {
 	spec.Version, err = specs.MinimumRequiredVersion(spec)
 	return spec, err
 }
+
+// Function returns the name of the device that is a virtual function.
+func Function(name string) string { return functionPrefix + name }
 
 // Name returns the full name of a device.
 func Name(device string) string { return Kind + "=" + device }

@@ -16,7 +16,8 @@ import (
 // the variables.
 func TestEnginesReadIt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cdi")
-	s := Source{Socket: "/run/user/1/softvpi/driver.sock", Containers: []int{0, 1}, Libraries: "/usr/lib/softvpi", Preload: true}
+	s := Source{Socket: "/run/user/1/softvpi/driver.sock", Containers: []int{0, 1}, Functions: []string{"red"}, Preload: true,
+		Libraries: "/usr/lib/softvpi"}
 	spec, err := s.Spec()
 	if err != nil {
 		t.Fatal(err)
@@ -32,12 +33,14 @@ func TestEnginesReadIt(t *testing.T) {
 	if err != nil || len(engine.GetErrors()) != 0 {
 		t.Fatal(err, engine.GetErrors())
 	}
-	if want := []string{"softvpi.io/rdma=0", "softvpi.io/rdma=1", "softvpi.io/rdma=all"}; !slices.Equal(engine.ListDevices(), want) {
+	want := []string{"softvpi.io/rdma=0", "softvpi.io/rdma=1", "softvpi.io/rdma=all", "softvpi.io/rdma=vf-red"}
+	if !slices.Equal(engine.ListDevices(), want) {
 		t.Errorf("the engine sees %v, want %v", engine.ListDevices(), want)
 	}
 	for device, want := range map[string][2]string{
-		"1":   {"/run/user/1/softvpi/driver.sock.containers/1", "SOFTVPI_SOCKET=/run/softvpi/driver.sock"},
-		"all": {"/run/user/1/softvpi", "SOFTVPI_SOCKET=/run/softvpi/driver.sock"},
+		"1":      {"/run/user/1/softvpi/driver.sock.containers/1", "SOFTVPI_SOCKET=/run/softvpi/driver.sock"},
+		"vf-red": {"/run/user/1/softvpi/driver.sock.containers/vf-red", "SOFTVPI_SOCKET=/run/softvpi/driver.sock"},
+		"all":    {"/run/user/1/softvpi", "SOFTVPI_SOCKET=/run/softvpi/driver.sock"},
 	} {
 		container := &specs.Spec{Process: &specs.Process{Env: []string{"LD_LIBRARY_PATH=/own"}}}
 		if missing, err := engine.InjectDevices(container, Name(device)); err != nil {
@@ -58,7 +61,8 @@ func TestEnginesReadIt(t *testing.T) {
 		}
 	}
 	list, problems := List(dir, t.TempDir())
-	if len(list) != 3 || len(problems) != 0 || list[1] != (Found{"softvpi.io/rdma=0", file, "/run/user/1/softvpi/driver.sock.containers/0/driver.sock"}) {
+	if len(list) != 4 || len(problems) != 0 ||
+		list[1] != (Found{"softvpi.io/rdma=0", file, "/run/user/1/softvpi/driver.sock.containers/0/driver.sock"}) {
 		t.Errorf("listed: %+v, %v", list, problems)
 	}
 	if removed, err := Remove(dir); !removed || err != nil {
@@ -74,6 +78,10 @@ func TestRefusals(t *testing.T) {
 		t.Error("a relative path is taken")
 	}
 	if _, err := (&Source{Socket: "/s"}).Edits("7"); err == nil || !strings.Contains(err.Error(), "no socket for container 7") {
+		t.Error(err)
+	}
+	_, err := (&Source{Socket: "/s", Containers: []int{7}}).Edits("vf-7")
+	if err == nil || !strings.Contains(err.Error(), `no virtual function "7"`) {
 		t.Error(err)
 	}
 	dir := t.TempDir()

@@ -3,17 +3,12 @@ package driver
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/server"
-	"github.com/softvpi/softvpi/internal/os/paths"
-	"github.com/softvpi/softvpi/internal/os/peer"
 )
 
 // serveAttach lets programs attach if the system supports it.
@@ -45,50 +40,6 @@ func (d *Driver) serveAttach() error {
 		}
 	}()
 	return d.serveContainers()
-}
-
-// serveContainers opens the sockets for containers, each in a directory of its own, which is mounted there. In a container
-// programs may have any user, so that the directory and the socket are for everyone: outside, the directory above them
-// keeps others away.
-func (d *Driver) serveContainers() error {
-	c := d.cfg.Containers
-	if c == nil {
-		return nil
-	}
-	for i := range c.Count {
-		path := paths.Container(d.cfg.Socket, i)
-		l, err := listen(path, peer.Everyone.Mode())
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(os.Chmod(filepath.Dir(filepath.Dir(path)), 0o700), os.Chmod(filepath.Dir(path), 0o711)); err != nil {
-			l.Close()
-			return fmt.Errorf("directory of a container's socket: %w", err)
-		}
-		q := budget.NewQuota(fmt.Sprintf("container %d", i), uint64(c.Memory), uint64(c.Descriptors))
-		d.containers = append(d.containers, q)
-		go func() {
-			if err := d.attach.ServeContainer(context.Background(), l, server.Container{Audience: peer.Everyone, Quota: q}); err != nil {
-				d.log.Error("attach socket", "path", path, "error", err)
-			}
-		}()
-	}
-	return nil
-}
-
-// heldBy returns what the programs of containers make the driver hold.
-func (d *Driver) heldBy() (list []api.ContainerStatus) {
-	l := d.attach.Ledger()
-	for i, q := range d.containers {
-		c := api.ContainerStatus{Number: i, Socket: paths.Container(d.cfg.Socket, i)}
-		memory, most := l.UsageOf(q, budget.Memory)
-		c.Memory, c.MemoryLimit, c.Refused = memory.Used, most, memory.Refused
-		descriptors, most := l.UsageOf(q, budget.Descriptors)
-		c.Descriptors, c.DescriptorsLimit = descriptors.Used, most
-		c.Refused += descriptors.Refused
-		list = append(list, c)
-	}
-	return list
 }
 
 // held returns what programs make the driver hold, nil if none can attach.

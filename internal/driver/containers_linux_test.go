@@ -62,3 +62,78 @@ func TestContainers(t *testing.T) {
 		t.Errorf("the containers hold %+v", h)
 	}
 }
+
+// The quota of a container is changed while it runs, back to that of the configuration too, and wrong ones are refused.
+func TestContainers_SetQuota(t *testing.T) {
+	cfg := twoAdapters(t)
+	cfg.Containers = &config.Containers{Count: 2, Memory: 16 << 20}
+	cfg.SkipSelfCheck = true
+	d := start(t, cfg)
+	defer d.Close()
+	admin := NewAdmin(d.Config().Socket)
+	memory, descriptors := uint64(32<<20), uint32(40)
+	if err := admin.SetContainer(t.Context(), api.ContainerRequest{Number: 1, Memory: &memory, Descriptors: &descriptors}); err != nil {
+		t.Fatal(err)
+	}
+	if h := d.Status().Held.Containers; h[1].MemoryLimit != memory || h[1].DescriptorsLimit != 40 ||
+		h[0].MemoryLimit != 16<<20 || h[0].DescriptorsLimit != 0 {
+		t.Errorf("%+v", h)
+	}
+	memory = 0
+	if err := admin.SetContainer(t.Context(), api.ContainerRequest{Number: 1, Memory: &memory}); err != nil {
+		t.Fatal(err)
+	}
+	if h := d.Status().Held.Containers; h[1].MemoryLimit != 16<<20 || h[1].DescriptorsLimit != 40 {
+		t.Errorf("%+v", h)
+	}
+	memory = 1
+	for want, q := range map[string]api.ContainerRequest{
+		"number is 2; allowed: 0 to 1": {Number: 2}, "number is -1; allowed: 0 to 1": {Number: -1}, "memory is": {Memory: &memory},
+	} {
+		if err := admin.SetContainer(t.Context(), q); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A container can have a virtual function alone, by a socket in a directory of its own, behind the one that keeps others away; it goes
+// with the function.
+func TestContainers_Function(t *testing.T) {
+	cfg := hosting(t)
+	cfg.Containers = &config.Containers{Count: 1}
+	d := start(t, cfg)
+	defer d.Close()
+	f, err := d.CreateFunction(api.FunctionRequest{Adapter: "a", Name: "red"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := paths.FunctionContainer(d.cfg.Socket, "red")
+	dir := filepath.Dir(path)
+	if f.ContainerSocket != path {
+		t.Errorf("it says %s, want %s", f.ContainerSocket, path)
+	}
+	for name, want := range map[string]os.FileMode{path: 0o666, dir: 0o711, filepath.Dir(dir): 0o700} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v; want mode %o", name, info, err, want)
+		}
+	}
+	p, err := verbs.Attach(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := p.Devices(t.Context())
+	if err != nil || len(l) != 1 {
+		t.Fatalf("the container sees %d devices, %v; want its function", len(l), err)
+	}
+	a, err := l[0].Query()
+	if now := d.Functions()[0]; err != nil || now.GUID == 0 || a.GUID != now.GUID {
+		t.Errorf("the device's GUID is %x, and that of the function %x, %v", a.GUID, now.GUID, err)
+	}
+	p.Close()
+	if err := d.RemoveFunction("red"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after the function: %v", err)
+	}
+}

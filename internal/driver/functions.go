@@ -251,6 +251,7 @@ func (d *Driver) dropFunction(f *virtualFunction) {
 	if f.close != nil {
 		f.close()
 		f.close = nil
+		d.dropFunctionContainer(f)
 	}
 	d.refusePassed()
 }

@@ -33,17 +33,12 @@ func (d *Driver) serveFunction(f *virtualFunction) error {
 	if err != nil {
 		return fmt.Errorf("socket of the virtual function %q: %w", f.cfg.Name, err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	f.close = func() { // at once: another function of that name may follow
-		cancel()
+	within, err := d.serveFunctionContainer(f)
+	if err != nil {
 		l.Close()
+		return err
 	}
-	set := server.Container{Audience: peer.Everyone, Quota: f.quota, Function: func() (uint32, error) { return d.functions.now(f) }}
-	go func() {
-		if err := d.attach.ServeContainer(ctx, l, set); err != nil {
-			d.log.Error("attach socket", "path", path, "error", err)
-		}
-	}()
+	d.serveTenant(f, l, within)
 	return nil
 }
 

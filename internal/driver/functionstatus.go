@@ -57,9 +57,12 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 			s.HostState = f.end.state()
 		}
 		if f.close != nil {
-			s.Socket = paths.Function(d.cfg.Socket, f.cfg.Name)
+			if s.Socket = paths.Function(d.cfg.Socket, f.cfg.Name); d.cfg.Containers != nil {
+				s.ContainerSocket = paths.FunctionContainer(d.cfg.Socket, f.cfg.Name)
+			}
 		}
 		if o, ok := now[f.cfg.Name]; ok {
+			s.GUID = o.Info.GUID
 			s.Number, s.Up, s.Programs, s.QPs = o.Number, o.Up, o.Programs, o.Objects.QP
 			s.Counters = functionCounters(&o)
 			if e := hosts[f.cfg.Name]; e != nil {

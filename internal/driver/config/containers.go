@@ -59,15 +59,23 @@ func (c *Containers) complete(socket string) error {
 	if c.Count < 1 || c.Count > mostContainers {
 		return api.Wrong("containers.count", fmt.Sprint(c.Count), fmt.Sprintf("1 to %d", mostContainers))
 	}
-	if c.Memory != 0 && c.Memory < leastMemory {
-		return api.Wrong("containers.memory", c.Memory.String(), fmt.Sprintf("at least %s", Size(leastMemory)))
-	}
-	if n := c.Descriptors; n != 0 && (n < leastDescriptors || n > mostDescriptors) {
-		return api.Wrong("containers.descriptors", fmt.Sprint(n), fmt.Sprintf("%d to %d", leastDescriptors, mostDescriptors))
+	if err := c.CheckQuota("containers."); err != nil {
+		return err
 	}
 	if longest := len(paths.Container(socket, mostContainers)); longest >= paths.MaxSocket {
 		return api.Wrong("socket", strconv.Quote(socket), fmt.Sprintf("a path that is %d bytes shorter, since those of containers are below it",
 			longest-paths.MaxSocket+1))
+	}
+	return nil
+}
+
+// CheckQuota checks what the programs of a container may hold; above is what errors name before the field.
+func (c *Containers) CheckQuota(above string) error {
+	if c.Memory != 0 && c.Memory < leastMemory {
+		return api.Wrong(above+"memory", c.Memory.String(), fmt.Sprintf("at least %s", Size(leastMemory)))
+	}
+	if n := c.Descriptors; n != 0 && (n < leastDescriptors || n > mostDescriptors) {
+		return api.Wrong(above+"descriptors", fmt.Sprint(n), fmt.Sprintf("%d to %d", leastDescriptors, mostDescriptors))
 	}
 	return nil
 }

@@ -77,6 +77,12 @@ func Container(socket string, number int) string {
 	return filepath.Join(socket+".containers", strconv.Itoa(number), ContainerSocket)
 }
 
+// FunctionContainer returns the path of the socket for a container that has the virtual function of that name: in a directory of its
+// own, as the containers' by number are, since that is what a container mounts and a driver that starts anew finds again.
+func FunctionContainer(socket, name string) string {
+	return filepath.Join(socket+".containers", "vf-"+name, ContainerSocket)
+}
+
 // Functions returns the directory of the sockets of virtual functions.
 func Functions(socket string) string { return socket + functionsSuffix }
 

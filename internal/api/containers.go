@@ -1,0 +1,37 @@
+package api
+
+import (
+	"context"
+	"strconv"
+)
+
+// ContainerRequest changes what the programs of a container may make the driver hold together. Nil leaves a limit unchanged, and 0 is
+// back to that of the driver's configuration.
+type ContainerRequest struct {
+	Number      int     `json:"-"` // from 0
+	Memory      *uint64 `json:"memory,omitempty" doc:"Bytes."`
+	Descriptors *uint32 `json:"descriptors,omitempty" doc:"File descriptors."`
+}
+
+// ContainerSource is implemented by a driver with sockets for containers, and is then served.
+type ContainerSource interface {
+	SetContainer(ContainerRequest) error
+}
+
+const containersURL = "/containers"
+
+func (s *Server) containerRoutes(d ContainerSource) {
+	register(s, operation("PATCH", containersURL+"/{number}", "set-container", "Change the quota of a container, until the driver ends"),
+		func(_ context.Context, in *struct {
+			Number int `path:"number" doc:"Number of the container, from 0."`
+			Body   ContainerRequest
+		}) (*struct{}, error) {
+			in.Body.Number = in.Number
+			return nil, d.SetContainer(in.Body)
+		})
+}
+
+// SetContainer changes the quota of a container.
+func (c *Client) SetContainer(ctx context.Context, q ContainerRequest) error {
+	return c.call(ctx, "PATCH", containersURL+"/"+strconv.Itoa(q.Number), nil, q, nil)
+}
