@@ -123,6 +123,7 @@ packages:
 	@test/verbs/packages.sh
 	@test/diags/packages.sh
 	@test/ethernet/packages.sh
+	@test/monitoring/packages.sh
 
 # The race detector is the one thing here that needs cgo. It slows programs down many times, so tests wait for longer.
 race:

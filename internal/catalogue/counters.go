@@ -28,6 +28,8 @@ var CounterSets = []CounterSet{
 	softReceiveQueues,
 	softSendQueues,
 	softFunctions,
+	softVLANs,
+	softQueues,
 	softTeams,
 	softTeamMembers,
 }

@@ -36,7 +36,8 @@ func TestCounterNamesAreUnique(t *testing.T) {
 }
 
 func TestCounterSetsAreComplete(t *testing.T) {
-	instances := []string{"adapter", "device", "port", "priority", "cpu", "queue", "vport", "function", "interface", "team", "member"}
+	instances := []string{"adapter", "device", "port", "priority", "cpu", "queue", "vport", "function", "interface", "team", "member",
+		"vlan", "queues"}
 	for i := range CounterSets {
 		s := &CounterSets[i]
 		if s.Generations == 0 || !slices.Contains(instances, s.Instances) || s.Description == "" || len(s.Counters) == 0 {

@@ -32,6 +32,10 @@ type Adapter struct {
 	Functions []Function
 	// Teams are those that it stands on.
 	Teams []Team
+	// VLANs are the VLAN interfaces at its port.
+	VLANs []VLAN
+	// Queues are the words of its receive queues for virtual ports, by the short names of the counters; nil: it has none.
+	Queues map[string]uint64
 }
 
 // Interface is a network interface of an adapter with its words, which are 0 when it is created.
@@ -243,7 +247,7 @@ func (c *Collector) instances(set *catalogue.CounterSet, adapters []Adapter, n i
 			}
 			all = append(all, instance{name: x.Name, labels: map[string]string{"adapter": a.Name, "interface": x.Name}, of: x, device: device})
 		}
-	case "function", "team", "member":
+	case "function", "team", "member", "vlan", "queues":
 		for _, x := range a.named(set.Instances) {
 			x.device = device
 			all = append(all, x)

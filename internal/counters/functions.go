@@ -17,14 +17,26 @@ var namedWords = map[string][]string{
 		"strange"},
 	"team_member": {"up", "active", "disabled", "speed", "sent_bytes", "sent_frames", "received_bytes", "received_frames", "lacp_partner",
 		"lacp_collecting", "lacp_distributing", "lacp_received", "lacp_sent", "lacp_errors", "lacp_timeouts", "lacp_markers"},
+	"vlan": {"sent_bytes", "sent_frames", "received_bytes", "received_frames", "local_sent_bytes", "local_received_bytes", "id", "priority",
+		"up", "queue_pairs"},
+	"vmq": {"default_packets", "default_bytes", "default_dropped", "sharing_ports", "queues", "used_queues", "mac_filters",
+		"used_mac_filters", "vlan_filters", "used_vlan_filters"},
 }
 
-// named returns what counts by itself at an adapter: its virtual functions, teams or their members.
+// named returns what counts by itself at an adapter: its virtual functions, VLAN interfaces, teams or their members, or its queues.
 func (a *Adapter) named(kind string) (all []instance) {
 	switch kind {
 	case "function":
 		for _, f := range a.Functions {
 			all = append(all, instance{name: f.Name, labels: map[string]string{"adapter": a.Name, "function": f.Name}, values: f.Values})
+		}
+	case "vlan":
+		for _, v := range a.VLANs {
+			all = append(all, instance{name: v.Name, labels: map[string]string{"adapter": a.Name, "vlan": v.Name}, values: v.Values})
+		}
+	case "queues":
+		if a.Queues != nil {
+			all = append(all, instance{name: a.Name, labels: map[string]string{"adapter": a.Name}, values: a.Queues})
 		}
 	case "team":
 		for _, t := range a.Teams {

@@ -89,6 +89,10 @@ func TestVLAN_Life(t *testing.T) {
 	if len(all) != 2 || all[0].GUID != v.GUID || all[0].Adapter != "b" || all[1].ID != 20 || all[1].Priority != 3 || all[1].Name != "W" {
 		t.Fatalf("after a restart there are %+v", all)
 	}
+	if w := d.vlanWords(2); len(w) != 1 || w[0].Name != "c.W" || w[0].Values["sent_bytes"] < checkBytes || w[0].Values["id"] != 20 ||
+		w[0].Values["priority"] != 3 || w[0].Values["up"] != 1 {
+		t.Errorf("counters of c's VLAN interfaces: %+v", w)
+	}
 	if s := d.Status().Adapters[2].VLANs; len(s) != 1 || s[0].Counters["sent_bytes"] < checkBytes {
 		t.Errorf("the status of c has %+v", s)
 	}

@@ -166,6 +166,10 @@ func TestVMQ(t *testing.T) {
 			}
 		}
 	}
+	if w := d.queueWords(0); w["default_packets"] < flood || w["default_bytes"] < flood*1000 || w["used_queues"] != 2 || w["queues"] != 2 ||
+		w["sharing_ports"] != 1 || w["used_mac_filters"] == 0 {
+		t.Errorf("the counters of the queues: %v", w)
+	}
 	if s := q.queue("one"); !s.LookaheadSplit || s.Split < flood || s.Bytes < flood*1000 || len(s.Filters) != 1 || s.Filters[0].AnyVLAN {
 		t.Errorf("the first queue: %+v", s)
 	}
