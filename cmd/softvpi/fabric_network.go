@@ -61,7 +61,8 @@ func nodeOf(f *scenario.Fabric, i int, random func() uint64) lan.Node {
 	for _, l := range x.Links {
 		link := &f.Graph.Links[l]
 		p := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: cable.MostMTU, Trust: c.Trust, Default: c.Default,
-			FlowControl: c.Flow, Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues}
+			FlowControl: c.Flow, Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues,
+			Limit: scenario.Limit(c.MTU, cable.MostMTU)}
 		if peer, _ := link.Other(i); !f.Graph.Nodes[peer].Host {
 			p.PVID, p.Tagged = bridge.DefaultVLAN, bridge.AllVLANs()
 		}

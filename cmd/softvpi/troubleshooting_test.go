@@ -27,6 +27,7 @@ var checks = []struct {
 	{"softvpi ps -c Get-NetVirtualizationLookupRecord", 0, ""},
 	{"softvpi up -v", 1, "another driver is running"},
 	{"softvpi fabric do clients", 1, "no fabric is served"},
+	{"softvpi fabric do port PORT", 1, "no fabric is served"},
 	{"sminfo", 255, "no InfiniBand fabric"},
 	{"ndinstall -l", 0, "Ethernet 1"},
 	{"mst status", 0, "_pciconf0"},

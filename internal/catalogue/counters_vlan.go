@@ -2,7 +2,9 @@ package catalogue
 
 var softVLANs = CounterSet{
 	Name: "SoftVPI VLAN Interface", Generations: Both, Short: "vlan", Instances: "vlan", Reset: ResetOnDemand,
-	Description: "VLAN interfaces (vlan_config), named as programs see them: the adapter at whose port one is, which of a team is its carrier, and its name. RDMA and the network interface together. Frames and bytes are those of Ethernet, inside the port as on its wire; messages on the local path travel without packets, and are counted by their payload.",
+	Description: "VLAN interfaces (vlan_config), named as programs see them: the adapter at whose port one is, which of a team is its " +
+		"carrier, and its name. RDMA and the network interface together. Frames and bytes are those of Ethernet, inside the port as on " +
+		"its wire; messages on the local path travel without packets, and are counted by their payload.",
 	Counters: counted(
 		total("Bytes Sent", "sent_bytes", "bytes", "bytes of frames sent"),
 		rate("Bytes Sent/Sec", "sent_bytes_per_second", "bytes/s", "bytes sent a second", "sent_bytes"),

@@ -2,7 +2,8 @@ package catalogue
 
 var softQueues = CounterSet{
 	Name: "SoftVPI VMQ", Generations: Both, Short: "vmq", Instances: "queues", Reset: ResetOnDemand,
-	Description: "The receive queues that adapters with wires of whole frames have for virtual ports (VMQ). What came by a port's own queue is in the set of virtual functions; the default queue is shared by the ports without one.",
+	Description: "The receive queues that adapters with wires of whole frames have for virtual ports (VMQ). What came by a port's own " +
+		"queue is in the set of virtual functions; the default queue is shared by the ports without one.",
 	Counters: counted(
 		total("Default Queue Packets", "default_packets", "packets", "packets that came by the default queue"),
 		total("Default Queue Bytes", "default_bytes", "bytes", "bytes that came by the default queue"),

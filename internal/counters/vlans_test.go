@@ -27,7 +27,8 @@ func TestVLANsAndQueues(t *testing.T) {
 		}
 	}
 	check(`softvpi_vlan_sent_bytes_total{adapter="a",vlan="a.V"} 70`, `softvpi_vlan_id{adapter="a",vlan="a.V"} 10`,
-		`softvpi_vlan_up{adapter="a",vlan="a.V"} 0`, `softvpi_vmq_default_packets_total{adapter="a"} 9`, `softvpi_vmq_used_queues{adapter="a"} 2`)
+		`softvpi_vlan_up{adapter="a",vlan="a.V"} 0`, `softvpi_vmq_default_packets_total{adapter="a"} 9`,
+		`softvpi_vmq_used_queues{adapter="a"} 2`)
 	if strings.Contains(metrics(), `softvpi_vmq_used_queues{adapter="b"}`) {
 		t.Error("an adapter without queues counts them")
 	}

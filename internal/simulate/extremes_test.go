@@ -26,6 +26,7 @@ var extremes = map[string][]string{
 	"switch.kmin": {"0", "1B", "1073741824B"}, "switch.kmax": {"0", "1B", "1073741824B"}, "switch.pmax": {"0", "1"},
 	"switch.mark": {"leaving", "coming"}, "switch.storm": {"1ms", "100s"}, "switch.strict": {"[0,1,2,3,4,5,6,7]", "[3]"},
 	"switch.weights": {"[0,0,0,0,0,0,0,0]", "[100,100,100,100,100,100,100,100]"},
+	"switch.mtu":     {"576", "9216"},
 	"nic.mtu":        {"256", "4096"}, "nic.pfc": {"[3]", "[0,1,2,3,4,5,6,7]"}, "nic.pause": {"true"}, "nic.take": {"1Mb/s", "1Tb/s"},
 	"nic.timeout": {"1", "31"}, "nic.ack_every": {"1", "1024"}, "nic.cnp_interval": {"0", "1s"},
 	"nic.dcqcn": {"authors", "manual", "firmware"}, "nic.DcqcnEnablePrio3": {"1"}, "nic.DcqcnRpgMinRate": {"1"},

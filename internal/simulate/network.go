@@ -238,7 +238,8 @@ func (n *network) portOf(i, p int) ethernet.PortConfig {
 	c, link := n.s.Switches[i], &n.s.Graph.Links[n.s.Graph.Nodes[i].Links[p]]
 	peer, _ := link.Other(i)
 	x := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Trust: marked(c.Trust), Default: c.Default,
-		FlowControl: c.Flow, Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues}
+		FlowControl: c.Flow, Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues,
+		Limit: scenario.Limit(c.MTU, n.mtu())}
 	switch {
 	case !n.s.Learning:
 		x.Routed, x.Peer = true, mac(peer)

@@ -162,7 +162,9 @@ func (s *Server) readFabric(q *request, name string) (ports []fabricPort, part s
 // unlimited is what fills a link whose rate is not kept, in bits per second, for its colour.
 const unlimited = 10e9
 
-func drops(p *state.Port) uint64 { return p.QueueDrops + p.BufferDrops + p.HeadroomDrops + p.Lost }
+func drops(p *state.Port) uint64 {
+	return p.QueueDrops + p.BufferDrops + p.HeadroomDrops + p.TooLong + p.Lost
+}
 
 // fabricURL returns the URL of the page of a fabric with a port.
 func fabricURL(name, port string) string {
@@ -314,8 +316,8 @@ func (p fabricPort) Facts() (all []fact) {
 	}
 	add("Queue", "%s, %s at most", bytesText(p.Queued), bytesText(p.Peak))
 	add("Marked", "%d", p.Marked)
-	add("Dropped", "%d at queues, %d in the buffer, %d in headroom, %d on the link", p.QueueDrops, p.BufferDrops, p.HeadroomDrops,
-		p.Port.Lost)
+	add("Dropped", "%d at queues, %d in the buffer, %d in headroom, %d too long, %d on the link",
+		p.QueueDrops, p.BufferDrops, p.HeadroomDrops, p.TooLong, p.Port.Lost)
 	add("Pauses", "%d sent, %d received, %d ignored", p.PausesSent, p.PausesReceived, p.Ignored)
 	add("Paused for", "%v, the other end for %v", p.PausedTime.Round(time.Microsecond), p.PausingTime.Round(time.Microsecond))
 	if p.FlowControl != "" {

@@ -51,7 +51,8 @@ func readDashboard(t *testing.T) (d dashboard) {
 func TestDashboard(t *testing.T) {
 	d := readDashboard(t)
 	if d.Title == "" || d.UID == "" || d.SchemaVersion != 39 || d.Annotations == nil || len(d.Panels) < 10 {
-		t.Errorf("it is %q, uid %q, schema %d, annotations %v, with %d panels", d.Title, d.UID, d.SchemaVersion, d.Annotations, len(d.Panels))
+		t.Errorf("it is %q, uid %q, schema %d, annotations %v, with %d panels", d.Title, d.UID,
+			d.SchemaVersion, d.Annotations, len(d.Panels))
 	}
 	variables := []string{"__rate_interval"}
 	for _, v := range d.Templating.List {

@@ -281,7 +281,7 @@ func TestPrometheus(t *testing.T) {
 		f.stop()
 	}
 	for metric, want := range map[string]uint64{
-		`softvpi_adapter_traffic_sent_bytes_total{adapter="a"}`: flows["wire"].sent.Load(),
+		`softvpi_adapter_traffic_sent_bytes_total{adapter="a"}`:                                      flows["wire"].sent.Load(),
 		`softvpi_vlan_sent_bytes_total{vlan="a.V"}`:                                                  flows["vlan"].sent.Load(),
 		`softvpi_transport_local_bytes_total{adapter="near"} + softvpi_transport_direct_bytes_total`: flows["near"].sent.Load(),
 	} {

@@ -99,6 +99,9 @@ type PortConfig struct {
 	Delay time.Duration
 	// MTU is the longest IP packet in bytes, 576 to 16 KB less 18 bytes; 0: DefaultMTU.
 	MTU int
+	// Limit is the longest IP packet that the port takes and sends, 576 to MTU, as Port.SetMTU changes it while it runs; 0: MTU. What is
+	// reckoned by the longest frame (headroom, Xon) follows MTU.
+	Limit int
 	// PVID is the VLAN of frames without a tag (native, access), and Tagged those of frames that come and go with one (trunk), as of
 	// bridge.PortConfig. None at all: bridge.DefaultVLAN without tags.
 	PVID   uint16
@@ -209,6 +212,9 @@ func (c *PortConfig) settle() error {
 	if c.MTU == 0 {
 		c.MTU = DefaultMTU
 	}
+	if c.Limit == 0 {
+		c.Limit = c.MTU
+	}
 	if c.Quanta == 0 {
 		c.Quanta = DefaultQuanta
 	}
@@ -237,6 +243,8 @@ func (c *PortConfig) check() error {
 		return bad("Delay", c.Delay, "0 to 10 s")
 	case c.MTU < leastMTU || c.MTU > mostMTU:
 		return bad("MTU", c.MTU, fmt.Sprintf("0, or %d to %d", leastMTU, mostMTU))
+	case c.Limit < leastMTU || c.Limit > c.MTU:
+		return bad("Limit", c.Limit, fmt.Sprintf("0, or %d to %d", leastMTU, c.MTU))
 	case c.PVID > bridge.LastVLAN:
 		return bad("PVID", c.PVID, fmt.Sprintf("0 to %d", bridge.LastVLAN))
 	case c.Routed && (c.PVID != 0 || c.Tagged != bridge.VLANs{}):

@@ -17,13 +17,13 @@ type Counters struct {
 	NotLearned uint64
 }
 
-// Drops are frames that a port has received and that went nowhere, before they had a queue.
+// Drops are frames that a port has received and that went nowhere, before they had a queue; TooLong also counts those not sent there.
 type Drops struct {
 	Malformed   uint64 // too short, or from a group
 	UnknownVLAN uint64 // the port is not in their VLAN
 	Reserved    uint64 // to an address that no bridge forwards (IEEE 802.1Q, 8.6.3), or a MAC control frame that is no pause
 	Filtered    uint64 // their destination is at the port
-	TooLong     uint64 // longer than the MTU
+	TooLong     uint64 // longer than the port takes (PortConfig.Limit), or, of frames from others, than it sends
 	HopLimit    uint64 // routed too often
 	NoRoute     uint64 // to the switch's MAC, and no route leads on; at a routed port also to any other
 	Down        uint64 // the port is down

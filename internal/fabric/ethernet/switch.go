@@ -178,7 +178,7 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 	case s.Slow != nil && h.slow() && s.Slow(now, port, b):
 	case p.deaf:
 		d.Inactive++
-	case n > p.cfg.MTU+h.network:
+	case n > p.cfg.Limit+h.network:
 		d.TooLong++
 	default:
 		priority := p.priority(&h)
@@ -264,6 +264,11 @@ func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, priority uin
 	for set := to; set != 0; set &= set - 1 {
 		o := &s.ports[bits.TrailingZeros64(set)]
 		q := &o.queues[priority]
+		if n > o.cfg.Limit+h.network { // IEEE 802.1Q, 8.6.6: longer than the maximum of the port where it would leave
+			o.counters.Dropped.TooLong++
+			to &^= set & -set
+			continue
+		}
 		if o.down || !lossless && q.bytes+n > q.most.of(s.buffer.size-s.buffer.used) {
 			o.counters.Priority[priority].QueueDrops++
 			to &^= set & -set

@@ -1,6 +1,10 @@
 package ethernet
 
-import "github.com/softvpi/softvpi/internal/clock"
+import (
+	"fmt"
+
+	"github.com/softvpi/softvpi/internal/clock"
+)
 
 // SetGroup changes when what arrives at a priority pauses the other end. What is in the buffer stays there. The error is a *FieldError:
 // there must be room in the buffer for the headroom.
@@ -43,6 +47,15 @@ func (p *Port) SetQueue(now clock.Time, i int, q Queue) error {
 		p.scheduler.strict |= 1 << i
 	}
 	p.wake(now)
+	return nil
+}
+
+// SetMTU changes the longest IP packet that the port takes and sends. What waits is sent. The error is a *FieldError.
+func (p *Port) SetMTU(mtu int) error {
+	if mtu < leastMTU || mtu > p.cfg.MTU {
+		return bad("MTU", mtu, fmt.Sprintf("%d to %d", leastMTU, p.cfg.MTU))
+	}
+	p.cfg.Limit = mtu
 	return nil
 }
 

@@ -39,6 +39,7 @@ func init() {
 		"take":      {"HOST 1Gb/s|all|none", "let a host take so much of what arrives, and no more", setTake},
 		"storm":     {"PORT 3|none", "pause priorities of the other end for no reason, until none", setStorm},
 		"pfc":       {"PORT|SWITCH 3|none|adapter", "change the lossless priorities of a port, or of all of a switch, or make a host follow its adapter", setPFC},
+		"mtu":       {"PORT|SWITCH 1500|all", "let a port, or all of a switch, take IP packets up to a length, or all", setMTU},
 		"ports":     {"", "list the ports of the Ethernet with what they have sent, lost and marked", listPorts},
 		"port":      {"PORT", "show the counters of a port of the Ethernet", showPort},
 		"set":       {"PORT|SWITCH 3|all NAME=VALUE...", "change settings of priorities, by their names in the file, such as kmin=40KB xoff=60KB", tune},

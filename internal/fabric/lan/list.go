@@ -24,7 +24,7 @@ func listPorts(n *Network, now clock.Time, _ []string) (string, error) {
 			rate = rateText(s.Rate)
 		}
 		fmt.Fprintf(&b, "%-16s %-16s %-5s %10s %12d %12d %10d %8d %8d %8d\n", n.endName(e), s.Peer, state, rate, s.InFrames, s.OutFrames, s.Queued,
-			s.Marked, s.QueueDrops+s.BufferDrops+s.HeadroomDrops+s.Lost, s.PausesSent)
+			s.Marked, s.QueueDrops+s.BufferDrops+s.HeadroomDrops+s.TooLong+s.Lost, s.PausesSent)
 	})
 	return b.String(), nil
 }

@@ -48,10 +48,14 @@ func (n *Network) State(now clock.Time, at ethernet.End) state.Port {
 	s := state.Port{Node: n.Name(at.Node), Port: at.Port + 1, Peer: n.endName(n.fabric.Peer(at)), Host: n.Host(at.Node), Up: p.Up(),
 		Lossless: set(cfg.Lossless), FlowControl: flowText(p.Pauses()),
 		Loss: n.fabric.Loss(at), Storming: set(p.Storming()), Flooded: c.Flooded, Lost: c.Dropped.Lost,
-		Ignored: c.Ignored, PausesSent: c.Global.Sent, PausesReceived: c.Global.Received, PausedTime: c.Global.ReceivedTime,
+		Ignored: c.Ignored, TooLong: c.Dropped.TooLong, PausesSent: c.Global.Sent,
+		PausesReceived: c.Global.Received, PausedTime: c.Global.ReceivedTime,
 		PausingTime: c.Global.SentTime}
 	if n.timing {
 		s.Rate = cfg.Rate
+	}
+	if cfg.Limit < cfg.MTU {
+		s.MTU = cfg.Limit
 	}
 	if j := n.jacks[at.Node]; j != nil {
 		s.Program, s.Refused = j.Program, j.Refused
@@ -71,7 +75,7 @@ func (n *Network) State(now clock.Time, at ethernet.End) state.Port {
 	s.LACP = n.aggregationText(at)
 	paused, pausing := p.Paused(now)
 	s.Paused, s.Pausing = set(paused), set(pausing)
-	s.Refused += c.Dropped.Sum()
+	s.Refused += c.Dropped.Sum() - c.Dropped.TooLong
 	for i := range c.Priority {
 		add(&s, &c.Priority[i], i, p)
 	}
@@ -140,6 +144,7 @@ func counterLines(s *state.Port) string {
 	line("queue", fmt.Sprintf("%d bytes, %d at most", s.Queued, s.Peak))
 	line("dropped", fmt.Sprintf("%d at queues, %d in the buffer, %d in headroom", s.QueueDrops, s.BufferDrops, s.HeadroomDrops))
 	line("lost on the link", s.Lost)
+	line("too long", s.TooLong)
 	line("refused", s.Refused)
 	line("pauses", fmt.Sprintf("%d sent, %d received, %d ignored", s.PausesSent, s.PausesReceived, s.Ignored))
 	line("paused", fmt.Sprintf("%v, the other end %v", s.PausedTime.Round(time.Microsecond), s.PausingTime.Round(time.Microsecond)))
@@ -164,6 +169,9 @@ func settings(s *state.Port) string {
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if s.Rate > 0 {
 		add("%s", rateText(s.Rate))
+	}
+	if s.MTU > 0 {
+		add("MTU %d", s.MTU)
 	}
 	if s.FlowControl != "" {
 		add("%s", s.FlowControl)

@@ -20,6 +20,8 @@ type Port struct {
 	// Rate is in bits per second; 0: it is not kept.
 	Rate     uint64 `json:"rate,omitempty"`
 	Lossless []int  `json:"pfc,omitempty"`
+	// MTU is the longest IP packet that the port takes and sends; 0: as long as adapters send.
+	MTU int `json:"mtu,omitempty"`
 	// FlowControl says which pauses the port obeys and sends, for people; empty: none.
 	FlowControl string `json:"flow_control,omitempty"`
 	// Settings are how priorities are set, those alike together, for people.
@@ -53,6 +55,8 @@ type Port struct {
 	QueueDrops    uint64 `json:"queue_drops"`
 	BufferDrops   uint64 `json:"buffer_drops"`
 	HeadroomDrops uint64 `json:"headroom_drops"`
+	// TooLong were longer than the MTU of the port where they came, or here where they would leave.
+	TooLong uint64 `json:"too_long"`
 	// Lost frames were damaged on the link to the port, Refused were received and went nowhere for other reasons.
 	Lost    uint64 `json:"lost"`
 	Refused uint64 `json:"refused"`

@@ -36,6 +36,8 @@ type Port struct {
 	// Trust gives frames their priorities, and Default what that leaves.
 	Trust   ethernet.Trust
 	Default uint8
+	// MTU is the longest IP packet that it takes and sends; 0: as long as hosts send.
+	MTU int
 	// Lossless are its lossless priorities, if OwnPFC; Pause is that it has pauses of the whole link instead.
 	Lossless uint8
 	Pause    bool
@@ -51,6 +53,7 @@ func (p *Port) Adapt(c *ethernet.PortConfig) {
 		c.PVID, c.Tagged = p.PVID, p.Tagged
 	}
 	c.Trust, c.Default = p.Trust, p.Default
+	c.Limit = Limit(p.MTU, c.MTU)
 	if p.OwnPFC {
 		c.FlowControl, c.Lossless = ethernet.NoFlowControl, p.Lossless
 		switch {
@@ -61,6 +64,9 @@ func (p *Port) Adapt(c *ethernet.PortConfig) {
 		}
 	}
 }
+
+// Limit returns the longest IP packet of a port with an mtu, where there is none longer than most; 0: no other than that.
+func Limit(mtu, most int) int { return min(mtu, most) }
 
 // ReadFabric reads what is to run live from the text of a file, as Read.
 func ReadFabric(file string, text []byte) (*Fabric, error) {
@@ -177,6 +183,7 @@ func (r *reading) ports(o *object, s *Scenario) (ports []Port) {
 		}
 		base := s.Switches[p.Node]
 		p.Trust, p.Default = x.trust(base.Trust, base.Default)
+		p.MTU = x.int("mtu", base.MTU, leastMTU, mostMTU)
 		p.LACP = base.LACP
 		p.LACP.read(x)
 		r.checkBundle(x, s.Graph, &p, ports)

@@ -94,6 +94,8 @@ func TestRead_Errors(t *testing.T) {
 		{`{"switches": {"leaf": {}}}`, `f:1: switches.leaf is no switch of the topology; allowed: switch`},
 		{`{"nic": {"DcqcnRpgThreshold": 32}}`, `f:1: nic.DcqcnRpgThreshold is 32; allowed: 1 to 31 raises`},
 		{`{"nic": {"mtu": 1000}}`, `f:1: nic.mtu is 1000; allowed: 256, 512, 1024, 2048 or 4096 bytes of payload`},
+		{`{"switch": {"mtu": 575}}`, `f:1: switch.mtu is 575; allowed: 576 to 9216`},
+		{`{"ports": {"receiver": {"mtu": 9217}}}`, `f:1: ports.receiver.mtu is 9217; allowed: 576 to 9216`},
 		{`{"nics": {"switch": {}}}`, `f:1: nics.switch is no host of the topology; allowed: sender0, sender1, receiver`},
 		{`{"workload": {"kind": "incast", "to": "x"}}`, `f:1: workload.to is "x"; allowed: a host of the topology: sender0, sender1, receiver`},
 		{`{"workload": [{"hosts": ["sender0"]}]}`, `f:1: workload.0.hosts is 1 hosts; allowed: 2 or more`},

@@ -17,6 +17,8 @@ type Switch struct {
 	Flow     ethernet.FlowControl
 	Lossless uint8
 	Quanta   uint16
+	// MTU is the longest IP packet that a port takes and sends; 0: as long as hosts send.
+	MTU int
 	// Trust gives what arrives its priority, and Default what that leaves.
 	Trust   ethernet.Trust
 	Default uint8
@@ -38,6 +40,8 @@ const (
 	leastAlpha  = 1. / 128
 	mostAlpha   = 64
 	mostWeight  = 100
+	leastMTU    = 576
+	mostMTU     = ethernet.DefaultMTU
 )
 
 // switches reads the settings of all switches, and those of some that differ.
@@ -100,6 +104,7 @@ func (s *Switch) read(o *object) {
 	s.Buffer = int(o.bytes("buffer", int64(s.Buffer), leastBuffer, mostBuffer))
 	s.Storm = o.time("storm", s.Storm, time.Millisecond, longest)
 	s.Quanta = uint16(o.int("quanta", int(s.Quanta), 0, 0xffff))
+	s.MTU = o.int("mtu", s.MTU, leastMTU, mostMTU)
 	s.flowControl(o)
 	s.Trust, s.Default = o.trust(s.Trust, s.Default)
 	s.lldp(o)
