@@ -51,7 +51,7 @@ const licence = "share/doc/softvpi/LICENSE"
 // required is what no package is without, beside the programs.
 var required = []string{
 	"lib/systemd/user/softvpi.service", "lib/systemd/user/softvpi.socket", "lib/systemd/system/softvpi.service",
-	"lib/systemd/system/softvpi.socket", "lib/systemd/system/softvpi-function@.socket", "lib/sysusers.d/softvpi.conf",
+	"lib/systemd/system/softvpi.socket", "lib/systemd/system/softvpi-function@.socket", "lib/sysusers.d/softvpi.conf", "lib/systemd/catalog/softvpi.catalog",
 	"share/man/man1/softvpi.1.gz",
 	"share/man/man1/softvpi-device-plugin.1.gz", licence, "share/doc/softvpi/copyright", "share/doc/softvpi/changelog.gz",
 	"share/powershell/Modules/SoftVPI/SoftVPI.psd1", "share/powershell/Modules/SoftVPI/SoftVPI.psm1",
@@ -85,6 +85,7 @@ func contents(stage string, tools []string) ([]entry, error) {
 		{"service", "lib/systemd/user", 0o644, true},
 		{"system", "lib/systemd/system", 0o644, true},
 		{"sysusers", "lib/sysusers.d", 0o644, true},
+		{"catalog", "lib/systemd/catalog", 0o644, true},
 		{"powershell", "share/powershell/Modules/SoftVPI", 0o644, true},
 		{"doc", "share/doc/softvpi", 0o644, true},
 	} {

@@ -7,7 +7,7 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || 
 version=${VERSION:-0~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d).$(echo "$revision" | tr -c 'a-z0-9\n' .)}
 
 rm -rf "$out"
-mkdir -p $stage/clib $stage/man $stage/bash $stage/zsh $stage/fish $stage/service $stage/system $stage/sysusers $stage/powershell $stage/doc
+mkdir -p $stage/clib $stage/man $stage/bash $stage/zsh $stage/fish $stage/service $stage/system $stage/sysusers $stage/catalog $stage/powershell $stage/doc
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.revision=$revision" -o $stage/softvpi ./cmd/softvpi
 CGO_ENABLED=0 go build -C deviceplugin -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$PWD/$stage/softvpi-device-plugin" .
 CGO_ENABLED=0 go build -C deviceplugin -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$PWD/$stage/softvpi-dra-driver" ./dra
@@ -38,6 +38,7 @@ $stage/softvpi setup unit --kind system-service --program /usr/bin/softvpi >$sta
 $stage/softvpi setup unit --kind system-socket >$stage/system/softvpi.socket
 $stage/softvpi setup unit --kind system-function-socket >$stage/system/softvpi-function@.socket
 $stage/softvpi setup unit --kind sysusers >$stage/sysusers/softvpi.conf
+$stage/softvpi setup unit --kind catalog >$stage/catalog/softvpi.catalog
 $stage/softvpi ps --module $stage/powershell >/dev/null
 cp -r README.md docs examples $stage/doc
 cp LICENSE $stage/doc

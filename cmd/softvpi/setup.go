@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/registry"
@@ -349,13 +350,13 @@ func (c setupStatusCmd) Run(s *session) error {
 }
 
 type setupUnitCmd struct {
-	Kind    string `enum:"service,socket,system-service,system-socket,system-function-socket,sysusers" default:"service" help:"Which: service, the driver of a user; socket, its sockets, by which the first program starts it; system-service and system-socket, those of the system's driver; system-function-socket, the socket of a virtual function of it; sysusers, what its user is made of."`
+	Kind    string `enum:"service,socket,system-service,system-socket,system-function-socket,sysusers,catalog" default:"service" help:"Which: service, the driver of a user; socket, its sockets, by which the first program starts it; system-service and system-socket, those of the system's driver; system-function-socket, the socket of a virtual function of it; sysusers, what its user is made of; catalog, by which journalctl -x explains events."`
 	Program string `placeholder:"FILE" help:"The program that the unit runs (default: this one)."`
 }
 
 func (c setupUnitCmd) Run(s *session) error {
 	programless := map[string]string{"socket": setup.Sockets, "system-socket": setup.SystemSockets,
-		"system-function-socket": setup.SystemFunctionSocket, "sysusers": setup.SystemUsers}
+		"system-function-socket": setup.SystemFunctionSocket, "sysusers": setup.SystemUsers, "catalog": catalogue.JournalCatalog()}
 	if text, ok := programless[c.Kind]; ok {
 		if c.Program != "" {
 			return tool.Usagef("--program is %q; allowed: nothing with --kind %s, which runs no program", c.Program, c.Kind)

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/os/journal"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/journald"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
@@ -41,7 +44,8 @@ func TestJournald(t *testing.T) {
 	for i, r := range all {
 		want := map[string]string{
 			"MESSAGE": r.Message, "PRIORITY": strconv.Itoa(priority(r.Severity)), "SYSLOG_FACILITY": "3", "SOFTVPI_SOURCE": r.Source,
-			"SOFTVPI_ID": fmt.Sprint(r.ID), "SOFTVPI_SYMBOL": r.Symbol, "SOFTVPI_SEQUENCE": fmt.Sprint(i + 1), "_PID": fmt.Sprint(os.Getpid()),
+			"SOFTVPI_ID": fmt.Sprint(r.ID), "SOFTVPI_SYMBOL": r.Symbol, "SOFTVPI_SEQUENCE": fmt.Sprint(i + 1),
+			"MESSAGE_ID": catalogue.MessageID(r.Source, r.ID), "_PID": fmt.Sprint(os.Getpid()),
 		}
 		for name, value := range r.Fields {
 			want["SOFTVPI_"+strings.ToUpper(strings.ReplaceAll(name, " ", "_"))] = value
@@ -52,8 +56,58 @@ func TestJournald(t *testing.T) {
 			}
 		}
 	}
+	if found := j.Entries(t, "MESSAGE_ID="+catalogue.MessageID(down.Source, down.ID)); len(found) != 1 {
+		t.Errorf("by its MESSAGE_ID journalctl finds %v", found)
+	}
 	if found := j.Entries(t, "-p", "warning", "SOFTVPI_SYMBOL=LinkDown"); len(found) != 1 || found[0]["PRIORITY"] != "4" {
 		t.Errorf("journalctl finds %v", found)
+	}
+}
+
+// TestJournalCatalog: systemd compiles the message catalogue, and has an entry for every event; each of its fields is one that the events
+// have in the journal.
+func TestJournalCatalog(t *testing.T) {
+	systemtest.Mark(t)
+	journalctl, err := exec.LookPath("journalctl")
+	if err != nil {
+		t.Skip("no journalctl")
+	}
+	root := t.TempDir()
+	for _, d := range []string{"usr/lib/systemd/catalog", "var/lib/systemd/catalog"} {
+		if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := catalogue.JournalCatalog()
+	if err := os.WriteFile(filepath.Join(root, "usr/lib/systemd/catalog/softvpi.catalog"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(journalctl, "--root="+root, "--update-catalog").CombinedOutput(); err != nil || len(out) > 0 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if info, err := os.Stat(filepath.Join(root, "var/lib/systemd/catalog/database")); err != nil || info.Size() == 0 {
+		t.Fatalf("no database: %v", err)
+	}
+	if n := strings.Count(text, "\n-- "); n != len(catalogue.Events) {
+		t.Errorf("%d entries of %d events", n, len(catalogue.Events))
+	}
+	out, err := exec.Command(journalctl, "--root="+root, "--dump-catalog").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range catalogue.Events {
+		e := &catalogue.Events[i]
+		id := catalogue.MessageID(e.Source, e.ID)
+		_, rest, ok := strings.Cut(string(out), "-- "+id+"\n")
+		rest, _, _ = strings.Cut(rest, "\n-- ")
+		if !ok || !strings.HasPrefix(rest, "Subject: "+e.Symbol+": ") || !strings.Contains(rest, "Defined-By: SoftVPI\n") {
+			t.Errorf("%s, %s, is explained as %q", e.Symbol, id, rest)
+		}
+		for _, f := range e.Fields {
+			if !strings.Contains(rest, "@"+journal.FieldName(f)+"@") {
+				t.Errorf("%s: no field %s in %q", e.Symbol, journal.FieldName(f), rest)
+			}
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/os/journal"
 )
 
@@ -155,8 +156,11 @@ func journalEntry(r Record) (b []byte) {
 		{"MESSAGE", r.Message}, {"PRIORITY", strconv.Itoa(priority(r.Severity))}, {"SYSLOG_IDENTIFIER", "softvpi"},
 		{"SYSLOG_FACILITY", strconv.Itoa(facilityDaemon)}, {"SOFTVPI_SOURCE", r.Source}, {"SOFTVPI_ID", strconv.FormatUint(uint64(r.ID), 10)},
 		{"SOFTVPI_SYMBOL", r.Symbol}, {"SOFTVPI_SEQUENCE", strconv.FormatUint(r.Sequence, 10)},
+		{"MESSAGE_ID", catalogue.MessageID(r.Source, r.ID)},
 	} {
-		b = journal.Field(b, f[0], f[1])
+		if f[1] != "" || f[0] == "MESSAGE" {
+			b = journal.Field(b, f[0], f[1])
+		}
 	}
 	for name, value := range r.Fields {
 		b = journal.Field(b, journal.FieldName(name), value)
