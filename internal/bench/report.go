@@ -31,7 +31,10 @@ type Row struct {
 	// Peer is what the value is compared with, measured in the same run in the same unit; empty: nothing.
 	Peer      string  `json:"peer,omitempty"`
 	PeerValue float64 `json:"peer_value,omitempty"`
-	Ratio     float64 `json:"ratio,omitempty"` // value / peer_value
+	Ratio     float64 `json:"ratio,omitempty"` // value / peer_value, or the median of such ratios of pairs
+	// RatioLow and RatioHigh are the interval in which that median lies with 95 %; 0: it is none.
+	RatioLow  float64 `json:"ratio_low,omitempty"`
+	RatioHigh float64 `json:"ratio_high,omitempty"`
 	Target    *Target `json:"target,omitempty"`
 	Met       *bool   `json:"met,omitempty"` // absent without a target
 }
@@ -142,7 +145,11 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 func (row *Row) write(b *strings.Builder) {
 	fmt.Fprintf(b, "| %s | %s %s | %s - %s |", row.Name, number(row.Value), row.Unit, number(row.Low), number(row.High))
 	if row.Ratio > 0 {
-		fmt.Fprintf(b, " %s | %s | %.2f |", row.Peer, number(row.PeerValue), row.Ratio)
+		fmt.Fprintf(b, " %s | %s | %.2f", row.Peer, number(row.PeerValue), row.Ratio)
+		if row.RatioHigh > 0 {
+			fmt.Fprintf(b, " (%.3f - %.3f)", row.RatioLow, row.RatioHigh)
+		}
+		b.WriteString(" |")
 	} else {
 		b.WriteString(" | | |")
 	}

@@ -1,0 +1,52 @@
+package bench
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// TestMedianInterval: the ranks are those of tables of the sign test; fewer than six values say nothing, and give all of them.
+func TestMedianInterval(t *testing.T) {
+	for _, c := range []struct{ n, low, high int }{{1, 1, 1}, {2, 1, 2}, {5, 1, 5}, {6, 1, 6}, {8, 1, 8}, {9, 2, 8}, {10, 2, 9},
+		{20, 6, 15}, {60, 22, 39}, {100, 40, 61}} {
+		v := make([]float64, c.n)
+		for i := range v {
+			v[i] = float64(i + 1)
+		}
+		rand.Shuffle(c.n, func(i, j int) { v[i], v[j] = v[j], v[i] })
+		if low, high := medianInterval(v); low != float64(c.low) || high != float64(c.high) {
+			t.Errorf("of %d: %v to %v, want %d to %d", c.n, low, high, c.low, c.high)
+		}
+	}
+	if low, high := medianInterval(nil); low != 0 || high != 0 {
+		t.Errorf("of none: %v to %v", low, high)
+	}
+}
+
+// TestAlternate_Result: a row is made of the ratios of pairs, though the machine changes by far more between them than the feature costs,
+// and its aim is met only if the whole interval meets it.
+func TestAlternate_Result(t *testing.T) {
+	f := live{part: "p", name: "f", least: 0.98}
+	r := rand.New(rand.NewPCG(1, 2))
+	pairs := func(cost, noise float64) (list []turnPair) {
+		for range 60 {
+			machine := 1 + r.Float64()
+			list = append(list, turnPair{on: machine * cost * (1 + noise*r.NormFloat64()), off: machine})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		cost, noise float64
+		met         bool
+	}{{0.995, 0.01, true}, {0.96, 0.02, false}, {0.985, 0.5, false}, {1, 0, true}} {
+		x := f.result(4096, pairs(c.cost, c.noise))
+		if *x.Met != c.met || x.RatioLow > x.Ratio || x.RatioHigh < x.Ratio || x.Low > x.Value || x.High < x.Value {
+			t.Errorf("%+v: %+v", c, x)
+		}
+		var b strings.Builder
+		if x.write(&b); !strings.Contains(b.String(), " - ") || !strings.Contains(b.String(), "(") {
+			t.Errorf("it is written as %s", b.String())
+		}
+	}
+}
