@@ -156,7 +156,7 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 		}
 	}
 	for _, o := range h.adapters {
-		if o.name == cfg.Name || o.cfg.Addr == cfg.Addr && o.cfg.UDPPort == cfg.UDPPort {
+		if o.name == cfg.Name || o.cfg.collides(&cfg) {
 			return 0, command.Errorf(command.InUse, "Addr %v, Name %q: adapter %q at %v has one of them", cfg.Addr, cfg.Name, o.name,
 				o.cfg.Addr)
 		}
@@ -219,7 +219,9 @@ func (h *Host) sharedPort(cfg *AdapterConfig) (*adapter, error) {
 				cfg.VLAN)
 		}
 	}
-	cfg.Link = owner.cfg.Link
+	if cfg.Link = owner.cfg.Link; cfg.subnet() != 0 {
+		cfg.Link = owner.port.overlay.join(cfg.Link, cfg.subnet())
+	}
 	return owner, nil
 }
 
@@ -287,6 +289,7 @@ func newAdapter(h *Host, cfg AdapterConfig, owner *adapter, more []netip.Addr, m
 	if cfg.FollowInterface {
 		addrs = append(addrs, more...)
 	}
+	addrs = append(addrs, a.customers()...)
 	if a.mac == ([6]byte{}) {
 		a.mac = mac
 	}

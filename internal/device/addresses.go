@@ -86,6 +86,9 @@ func (a *adapter) source(remote netip.Addr) netip.Addr {
 		return a.ib.Source(remote, a.cfg.Addr)
 	}
 	if a.cfg.Addr.Is4() == remote.Is4() {
+		if c, ok := a.customerFor(remote); ok {
+			return c
+		}
 		return a.cfg.Addr
 	}
 	if a.macBased() {

@@ -58,7 +58,7 @@ func (o *cmid) resolved(err error) {
 func (o *cmid) await(remote netip.Addr, timeout time.Duration) bool {
 	h := o.client.host
 	for _, a := range h.adapters {
-		if a.owns(remote) {
+		if a.subnet() == o.adapter.subnet() && a.owns(remote) {
 			return false
 		}
 	}

@@ -65,7 +65,7 @@ func (h *Host) Configure(index uint32, s Settings) error {
 		return err
 	}
 	for _, o := range h.adapters {
-		if o != a && o.cfg.Addr == cfg.Addr && o.cfg.UDPPort == cfg.UDPPort {
+		if o != a && o.cfg.collides(&cfg) {
 			return command.Errorf(command.InUse, "UDPPort %d at %v: adapter %q has it", cfg.UDPPort, cfg.Addr, o.name)
 		}
 	}

@@ -103,9 +103,9 @@ func (n *nic) carrier() {
 	}
 }
 
-// jumbo returns the length of the largest frame: what the keys say, but no more than the link carries, in a tunnel if it has to be.
+// jumbo returns the length of the largest frame: what the keys say, but no more than the link carries.
 func (n *nic) jumbo() int {
-	most := min(n.a.links.MTU()-n.a.overhead()+eth.EthernetLen, mostJumbo)
+	most := min(n.a.links.MTU()+eth.EthernetLen, mostJumbo)
 	if want := n.cfg.JumboPacket; want != 0 {
 		return min(want, most)
 	}

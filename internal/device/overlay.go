@@ -1,11 +1,14 @@
 package device
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/links"
 	"github.com/softvpi/softvpi/internal/eswitch"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/tenant"
 	"github.com/softvpi/softvpi/internal/overlay"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/wire/eth"
@@ -13,11 +16,12 @@ import (
 
 // overlaying is the overlay of a port's wire, which is there while virtual functions of the port are in virtual subnets.
 type overlaying struct {
-	tables overlay.Tables
-	on     *port.Overlay // nil: there is none
-	at     eswitch.Port  // of the provider addresses
-	mac    eth.MAC       // likewise
-	link   *links.Address
+	tables    overlay.Tables
+	directory *overlay.Directory // of the tables; nil: nothing was said
+	on        *port.Overlay      // nil: there is none
+	at        eswitch.Port       // of the provider addresses
+	mac       eth.MAC            // likewise
+	link      *links.Address
 }
 
 // OverlayStatus is the state of the overlay of an adapter's port.
@@ -40,23 +44,83 @@ func (h *Host) SetOverlay(index uint32, t overlay.Tables) error {
 	if err := t.Check(); err != nil {
 		return command.Errorf(command.Invalid, "%v", err)
 	}
-	before := p.overlay.tables.Overhead()
-	p.overlay.tables = t
-	if p.overlay.on == nil {
-		return nil
-	}
-	if err := p.overlay.on.SetTables(t); err != nil {
-		return command.Errorf(command.Invalid, "%v", err)
-	}
-	if t.Overhead() == before {
-		return nil
-	}
-	for _, o := range p.functions {
-		if o.subnet() != 0 {
-			o.nic.resize()
+	if p.overlay.on != nil {
+		if err := p.overlay.on.SetTables(t); err != nil {
+			return command.Errorf(command.Invalid, "%v", err)
 		}
 	}
+	p.overlay.tables, p.overlay.directory = t, overlay.NewDirectory(&t)
+	for _, o := range p.functions {
+		o.followRecords()
+	}
 	return nil
+}
+
+// join makes the link of a function in a virtual subnet of that of the wire.
+func (o *overlaying) join(wire link.Link, subnet uint32) *tenant.Link {
+	l := tenant.New(wire, subnet)
+	o.tell(l)
+	return l
+}
+
+func (o *overlaying) tell(l *tenant.Link) {
+	if o.directory != nil {
+		l.Follow(o.directory, o.tables.Overhead())
+	}
+}
+
+// followRecords adapts a function in a virtual subnet to what records say of it and of its neighbours: its addresses, their MACs, and how
+// large packets may be.
+func (a *adapter) followRecords() {
+	l := a.subnetLink()
+	if l == nil {
+		return
+	}
+	a.port.overlay.tell(l)
+	a.readdress(l.Customers(a.mac), a.present)
+	a.answerHosts()
+	if a.enabled {
+		a.followMTU(a.links.MTU())
+	}
+}
+
+// subnetLink returns the link of a function in a virtual subnet; nil: it is in none.
+func (a *adapter) subnetLink() *tenant.Link {
+	l, _ := a.cfg.Link.(*tenant.Link)
+	return l
+}
+
+// customers returns the addresses that records give a function in a virtual subnet, beside its own.
+func (a *adapter) customers() []netip.Addr {
+	l := a.subnetLink()
+	if l == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(l.Customers(a.mac)), func(c netip.Addr) bool { return c == a.cfg.Addr })
+}
+
+// customerFor returns the customer address from which a function sends that has only a link-local one beside it, to one that is not.
+func (a *adapter) customerFor(remote netip.Addr) (c netip.Addr, ok bool) {
+	if !a.cfg.Addr.IsLinkLocalUnicast() || remote.IsLinkLocalUnicast() {
+		return c, false
+	}
+	for _, c := range a.customers() {
+		if c.Is4() == remote.Is4() && a.gids.Has(c) {
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// answerHosts has the overlay answer other hosts for the addresses of a function's RDMA, which sees no questions.
+func (a *adapter) answerHosts() {
+	if p := a.port; p.overlay.on != nil && a.subnet() != 0 && a.at != eswitch.Wire {
+		var addrs []netip.Addr
+		if !a.noRDMA() {
+			addrs = a.links.Addrs()
+		}
+		p.overlay.on.AnswerFor(overlay.Port(a.at), addrs)
+	}
 }
 
 // Overlay returns the state of the overlay of an adapter's port.
@@ -72,19 +136,18 @@ func (h *Host) Overlay(index uint32) OverlayStatus {
 }
 
 // subnet returns the virtual subnet of a virtual function; 0: it is in none.
-func (a *adapter) subnet() uint32 {
-	if !a.virtual() {
+func (a *adapter) subnet() uint32 { return a.cfg.subnet() }
+
+func (c *AdapterConfig) subnet() uint32 {
+	if c.Virtual == nil {
 		return 0
 	}
-	return a.cfg.Virtual.VSID
+	return c.Virtual.VSID
 }
 
-// overhead returns by how much smaller an adapter's packets have to be than those of its wire.
-func (a *adapter) overhead() int {
-	if a.subnet() == 0 {
-		return 0
-	}
-	return a.port.overlay.tables.Overhead()
+// collides reports whether two adapters cannot be on one host, because both have an address. Each virtual subnet has its own.
+func (c *AdapterConfig) collides(o *AdapterConfig) bool {
+	return c.Addr == o.Addr && c.UDPPort == o.UDPPort && c.subnet() == o.subnet()
 }
 
 // admit puts a virtual function, which has its port at the embedded switch, into its virtual subnet, if it has one. The first makes the
@@ -103,6 +166,7 @@ func (p *portLoop) admit(a *adapter) error {
 		p.endOverlay()
 		return command.Errorf(command.Invalid, "MAC, VSID: %v", err)
 	}
+	a.answerHosts()
 	return nil
 }
 

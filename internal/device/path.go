@@ -22,7 +22,7 @@ func (a *adapter) reaches(remote netip.Addr) bool {
 		return true
 	}
 	for _, o := range a.host.adapters {
-		if o.enabled && o.cfg.UDPPort == a.cfg.UDPPort && o.owns(remote) {
+		if o.enabled && o.cfg.UDPPort == a.cfg.UDPPort && o.subnet() == a.subnet() && o.owns(remote) {
 			return true
 		}
 	}

@@ -70,6 +70,10 @@ func (a *adapter) plugAgain() error {
 		return err
 	}
 	a.switchStation(true)
+	if a.subnetLink() != nil { // records may have changed meanwhile
+		a.setGIDs(a.serve(append([]netip.Addr{a.cfg.Addr}, a.customers()...)))
+		a.answerHosts()
+	}
 	a.look()
 	if a.ib == nil {
 		a.followMTU(a.links.MTU())

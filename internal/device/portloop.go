@@ -366,7 +366,7 @@ func (p *portLoop) hear() {
 // does not say whose packet it was.
 func (p *portLoop) unreachable(now clock.Time, by *adapter, e link.Unreachable) {
 	for _, a := range p.functions {
-		if a == by || a.links.All()[0].Shared() {
+		if a == by || a.links.All()[0].Shared() && a.subnet() == 0 { // no wire knows customers
 			a.unreachable(now, e)
 		}
 	}

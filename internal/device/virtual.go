@@ -114,7 +114,7 @@ func (h *Host) functionConfig(f FunctionConfig) (AdapterConfig, error) {
 	cfg.Name, cfg.Addr, cfg.MAC, cfg.VLAN, cfg.GUID = f.Name, f.Addr.Addr(), f.MAC, f.VLAN, 0
 	cfg.Addrs, cfg.Networks, cfg.FollowInterface, cfg.Device, cfg.Port = nil, []netip.Prefix{f.Addr}, false, "", 1
 	cfg.Link, cfg.Ethernet, cfg.ShareWith, cfg.Disabled, cfg.NoRawPackets, cfg.NoRDMA = nil, f.Ethernet, &owner, false, false, false
-	cfg.Path, cfg.Virtual, cfg.virtualOf = o.path, &Virtual{VSID: f.Virtual.VSID, NoRDMA: f.Virtual.VSID != 0}, f.Owner
+	cfg.Path, cfg.Virtual, cfg.virtualOf = o.path, &Virtual{VSID: f.Virtual.VSID, NoRDMA: f.Virtual.NoRDMA}, f.Owner
 	return cfg, nil
 }
 
@@ -298,12 +298,12 @@ func (c *Client) indexOf(a *adapter) uint32 {
 }
 
 // within reports whether what a virtual function sends may reach another adapter otherwise than by packets: both are in one VLAN of
-// one port. Adapters that are no virtual functions are on one host, whose user they are for.
+// one port, and in one virtual subnet or none. Adapters that are no virtual functions are on one host, whose user they are for.
 func (a *adapter) within(from *adapter) bool {
 	if !a.virtual() && !from.virtual() {
 		return true
 	}
-	return a.port == from.port && a.cfg.VLAN == from.cfg.VLAN
+	return a.port == from.port && a.cfg.VLAN == from.cfg.VLAN && a.subnet() == from.subnet()
 }
 
 // policed returns the state of the wire as a function's policy makes it.

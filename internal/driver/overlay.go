@@ -79,15 +79,12 @@ func (d *Driver) Overlay() api.Overlay {
 	return o
 }
 
-// subnetStands returns why a virtual function cannot be in its virtual subnet. As with the manuals' adapters it is for network interfaces
-// alone (WinOF 5.50, 4.5.2: "NVGRE is only supported in VMQ mode and not in SR-IOV mode").
+// subnetStands returns why a virtual function cannot be in its virtual subnet.
 func (f *decision) subnetStands() error {
 	v := &f.cfg.Virtual
 	in := func(allowed string) error { return api.Wrong("vsid", strconv.Quote(fmt.Sprint(v.VSID)), "0 "+allowed) }
 	switch {
 	case v.VSID == 0:
-	case !v.NoRDMA:
-		return in("with RDMA, which virtual subnets do not carry yet; others with rdma=off")
 	case v.Trust:
 		return in("with trust=on: raw packets know no virtual subnet")
 	case f.cfg.VLAN != 0 || v.VLANs != (bridge.VLANs{}):

@@ -120,7 +120,8 @@ type Out struct {
 	Inside bool
 	// BadFCS says that the frame check sequence of a whole Ethernet frame does not fit it any more: its link has damaged it.
 	BadFCS bool
-	// Held says that the link keeps the packet until it knows its neighbour: it sends it then, or loses it. Set by the link.
+	// Held says that the link keeps the packet until it knows its neighbour: it sends it then, or loses it. Set by the link, or by the
+	// port for one that an overlay keeps.
 	Held bool
 	// Task is what is left to do for a whole Ethernet frame; the zero value for all others.
 	Task offload.Task

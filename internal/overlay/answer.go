@@ -33,45 +33,67 @@ func (e *Engine) answerARP(t tenant, b []byte) (v Verdict, answered bool) {
 		return e.drop(NoRecord), true
 	}
 	e.counters.Answered++
-	h := eth.Ethernet{Dst: t.mac, Src: mac, Type: eth.TypeARP}
-	r := eth.ARP{Operation: eth.ARPReply, SenderMAC: mac, SenderIP: a.TargetIP, TargetMAC: a.SenderMAC, TargetIP: a.SenderIP}
-	e.reply = r.Append(h.Append(e.reply[:0]))
+	e.reply = replyARP(e.reply[:0], t.mac, mac, &a)
 	return Verdict{Reply: e.reply}, true
 }
 
-var allNodes = netip.MustParseAddr("ff02::1")
+// replyARP appends the answer to a request, for the station that has sent it: who has the address is at a MAC.
+func replyARP(b []byte, to, mac eth.MAC, a *eth.ARP) []byte {
+	h := eth.Ethernet{Dst: to, Src: mac, Type: eth.TypeARP}
+	r := eth.ARP{Operation: eth.ARPReply, SenderMAC: mac, SenderIP: a.TargetIP, TargetMAC: a.SenderMAC, TargetIP: a.SenderIP}
+	return r.Append(h.Append(b))
+}
 
 // answerDiscovery does for neighbour solicitations what answerARP does for requests (RFC 4861, 7.2).
 func (e *Engine) answerDiscovery(t tenant, b []byte) (v Verdict, answered bool) {
-	packet := b[eth.EthernetLen:]
-	if len(packet) <= eth.IPv6Len || eth.IPv6(packet).NextHeader() != eth.ProtocolICMPv6 || packet[eth.IPv6Len] != eth.NDPSolicitation {
-		return v, false
+	q, is, ok := parseSolicitation(b)
+	if !is || !ok {
+		if is {
+			v = e.drop(Malformed)
+		}
+		return v, is
 	}
-	h, body, err := eth.ParseIPv6(packet)
-	if err != nil {
-		return e.drop(Malformed), true
-	}
-	d, err := eth.ParseDiscovery(body, h.Src(), h.Dst(), h.HopLimit())
-	if err != nil {
-		return e.drop(Malformed), true
-	}
-	mac, known := e.asked(t, d.Target)
+	mac, known := e.asked(t, q.target)
 	switch {
-	case known && mac == t.mac, h.Src() == d.Target:
+	case known && mac == t.mac, q.from == q.target:
 		return v, true
 	case !known:
 		return e.drop(NoRecord), true
 	}
 	e.counters.Answered++
-	to, solicited := h.Src(), true
-	if to.IsUnspecified() { // it wants to have the address, which is taken
-		to, solicited = allNodes, false
-	}
-	out := eth.Ethernet{Dst: t.mac, Src: mac, Type: eth.TypeIPv6}
-	r := eth.Discovery{Advertisement: true, Router: mac == Router, Solicited: solicited, Override: true, Target: d.Target, Link: mac[:]}
-	e.reply = r.AppendPacket(out.Append(e.reply[:0]), d.Target, to)
+	e.reply = q.advertise(e.reply[:0], t.mac, mac)
 	return Verdict{Reply: e.reply}, true
 }
+
+// solicitation is a question for who has an address, and who asks: if that is unspecified, it wants to have the address.
+type solicitation struct{ target, from netip.Addr }
+
+// parseSolicitation reads a neighbour solicitation in a frame of IPv6; is says that it is one, and ok that it can be.
+func parseSolicitation(b []byte) (q solicitation, is, ok bool) {
+	packet := b[eth.EthernetLen:]
+	if len(packet) <= eth.IPv6Len || eth.IPv6(packet).NextHeader() != eth.ProtocolICMPv6 || packet[eth.IPv6Len] != eth.NDPSolicitation {
+		return q, false, false
+	}
+	h, body, err := eth.ParseIPv6(packet)
+	if err != nil {
+		return q, true, false
+	}
+	d, err := eth.ParseDiscovery(body, h.Src(), h.Dst(), h.HopLimit())
+	return solicitation{d.Target, h.Src()}, true, err == nil
+}
+
+// advertise appends the answer, for the station that asks: who has the address is at a MAC.
+func (q *solicitation) advertise(b []byte, asks, mac eth.MAC) []byte {
+	to, solicited := q.from, true
+	if to.IsUnspecified() { // the address is taken
+		to, solicited = allNodes, false
+	}
+	out := eth.Ethernet{Dst: asks, Src: mac, Type: eth.TypeIPv6}
+	r := eth.Discovery{Advertisement: true, Router: mac == Router, Solicited: solicited, Override: true, Target: q.target, Link: mac[:]}
+	return r.AppendPacket(out.Append(b), q.target, to)
+}
+
+var allNodes = netip.MustParseAddr("ff02::1")
 
 // How much of a packet that is too large the answer has (RFC 1812, 4.3.2.3; RFC 4443, 2.4).
 const (

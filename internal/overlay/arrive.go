@@ -1,7 +1,9 @@
 package overlay
 
 import (
+	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/offload"
@@ -17,6 +19,8 @@ type Arrived struct {
 	To        Port
 	Everybody bool
 	Subnet    uint32
+
+	host netip.Addr // that has sent it
 }
 
 // Arrive takes what the wire has brought for the MAC of the provider addresses, or for groups: a frame of another host for an adapter, or
@@ -41,7 +45,57 @@ func (e *Engine) Arrive(now clock.Time, b []byte, unsummed bool) Arrived {
 		return Arrived{}
 	}
 	e.counters.Arrived++
+	e.answerHost(now, &a)
 	return a
+}
+
+// answerHost answers a question from another host for an address of an adapter that does not answer itself.
+func (e *Engine) answerHost(now clock.Time, a *Arrived) {
+	if len(a.Frame) < eth.EthernetLen {
+		return
+	}
+	switch eth.EtherType(binary.BigEndian.Uint16(a.Frame[12:])) { // it has no tag
+	case eth.TypeARP:
+		q, err := eth.ParseARP(a.Frame[eth.EthernetLen:])
+		if mac, ok := e.speaks(a, q.TargetIP); ok && err == nil && q.Operation == eth.ARPRequest && q.SenderIP != q.TargetIP {
+			e.reply = replyARP(e.reply[:0], eth.MAC(a.Frame[6:]), mac, &q)
+			e.respond(now, a)
+		}
+	case eth.TypeIPv6:
+		q, _, ok := parseSolicitation(a.Frame)
+		if mac, speaks := e.speaks(a, q.target); ok && speaks {
+			e.reply = q.advertise(e.reply[:0], eth.MAC(a.Frame[6:]), mac)
+			e.respond(now, a)
+		}
+	}
+}
+
+// speaks returns the MAC of the adapter that gets a frame, and for one of whose addresses the engine answers.
+func (e *Engine) speaks(a *Arrived, target netip.Addr) (mac eth.MAC, ok bool) {
+	for _, p := range e.members[a.Subnet] {
+		if t := e.tenants[p]; (a.Everybody || p == a.To) && slices.Contains(t.addrs, target) {
+			return t.mac, true
+		}
+	}
+	return mac, false
+}
+
+// respond sends the answer to a frame to the host from which that has come.
+func (e *Engine) respond(now clock.Time, a *Arrived) {
+	w, why := e.way(now, a.host)
+	if why != 0 && why != Unresolved {
+		e.drop(why)
+		return
+	}
+	f := Frame{Head: e.reply}
+	h := parse(e.reply)
+	outer := e.wrap(&w, a.Subnet, &f, &h, e.reply)
+	e.counters.Answered++
+	if why == Unresolved {
+		e.hold(&w, outer, &f)
+	} else if e.queue(join(outer, &f)) {
+		e.counters.Sent++
+	}
 }
 
 // open takes a frame out of its tunnel.
@@ -81,7 +135,7 @@ func (e *Engine) open(h *eth.Headers, b []byte, unsummed bool) (a Arrived, why R
 	if !combine(h, b, inner) {
 		return a, Congested
 	}
-	a = Arrived{Frame: inner, Subnet: f.ID, Everybody: inner[0]&1 != 0}
+	a = Arrived{Frame: inner, Subnet: f.ID, Everybody: inner[0]&1 != 0, host: src}
 	if !a.Everybody {
 		if a.To, ok = e.here[inSubnet[eth.MAC]{f.ID, eth.MAC(inner)}]; !ok {
 			return Arrived{}, Nobody

@@ -7,5 +7,5 @@
 //
 // Its files: tables (records, routes and addresses, and what is allowed), engine (what is decided), send (frames of an adapter),
 // answer (what adapters are answered in place of others), route (between subnets of a routing domain), provider (the way to other hosts),
-// arrive (frames from other hosts), counters.
+// arrive (frames from other hosts), counters, directory (the tables for those who have to look up addresses themselves).
 package overlay

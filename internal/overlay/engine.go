@@ -47,6 +47,7 @@ type Engine struct {
 	scratch    []byte
 	reply      []byte
 	outer      []byte
+	datagram   []byte // a checksum is of
 	id         uint16
 	counters   Counters
 }
@@ -55,6 +56,7 @@ type Engine struct {
 type tenant struct {
 	subnet uint32
 	mac    eth.MAC
+	addrs  []netip.Addr // for which the engine answers other hosts
 }
 
 // New returns an engine without adapters and tables.
@@ -149,7 +151,7 @@ func (e *Engine) SetTenant(p Port, subnet uint32, mac eth.MAC) error {
 		return &FieldError{"mac", mac, "one that no other adapter in the virtual subnet has"}
 	}
 	e.RemoveTenant(p)
-	e.tenants[p], e.here[k] = tenant{subnet, mac}, p
+	e.tenants[p], e.here[k] = tenant{subnet: subnet, mac: mac}, p
 	e.members[subnet] = append(e.members[subnet], p)
 	return nil
 }
@@ -165,6 +167,15 @@ func (e *Engine) RemoveTenant(p Port) {
 	e.members[t.subnet] = slices.DeleteFunc(e.members[t.subnet], func(o Port) bool { return o == p })
 	if len(e.members[t.subnet]) == 0 {
 		delete(e.members, t.subnet)
+	}
+}
+
+// AnswerFor says for which addresses of an adapter in a virtual subnet others are answered who ask through a tunnel: those of a function
+// without a network stack, which sees no questions.
+func (e *Engine) AnswerFor(p Port, addrs []netip.Addr) {
+	if t, ok := e.tenants[p]; ok {
+		t.addrs = slices.Clone(addrs)
+		e.tenants[p] = t
 	}
 }
 

@@ -46,10 +46,15 @@ func (e *Engine) route(now clock.Time, from Port, t tenant, f *Frame, h *eth.Hea
 	return v
 }
 
-// routeTo returns the best route of a domain: of the longest prefix, then of the lowest metric.
-func (e *Engine) routeTo(domain string, dst netip.Addr) (best *CustomerRoute) {
-	for i := range e.tables.Routes {
-		r := &e.tables.Routes[i]
+// routeTo returns the best route of a domain.
+func (e *Engine) routeTo(domain string, dst netip.Addr) *CustomerRoute {
+	return bestRoute(e.tables.Routes, domain, dst)
+}
+
+// bestRoute returns the best route of a domain: of the longest prefix, then of the lowest metric.
+func bestRoute(routes []CustomerRoute, domain string, dst netip.Addr) (best *CustomerRoute) {
+	for i := range routes {
+		r := &routes[i]
 		if r.Domain == domain && r.Prefix.Contains(dst) && (best == nil || r.Prefix.Bits() > best.Prefix.Bits() ||
 			r.Prefix.Bits() == best.Prefix.Bits() && r.Metric < best.Metric) {
 			best = r

@@ -168,8 +168,9 @@ func (e *Engine) wrap(w *way, subnet uint32, f *Frame, h *eth.Headers, head []by
 	e.outer = o.AppendHead(e.outer[:0], tunnel.Header{Kind: w.from.Kind, ID: subnet}, f.Len())
 	if w.from.Kind == tunnel.VXLAN && o.Src.Is6() { // with IPv6 receivers want one (RFC 8200, 8.1)
 		at := o.HeadLen(tunnel.VXLAN) - tunnel.HeaderLen - eth.UDPLen
-		b := join(e.outer[at:], f)
-		eth.UDP(e.outer[at:]).SetChecksum(eth.UDPChecksum(o.Src, o.Dst, b))
+		b := append(append(e.datagram[:0], e.outer[at:]...), f.Head...)
+		e.datagram = append(append(b, f.Body...), f.Tail...)
+		eth.UDP(e.outer[at:]).SetChecksum(eth.UDPChecksum(o.Src, o.Dst, e.datagram))
 	}
 	return e.outer
 }

@@ -61,6 +61,11 @@ func (p *Port) tunnelled(now clock.Time, w *Wire, s *Station, out []frame.Out) {
 		if w.embedded.Guard(s.At, o.Head[o.HeadStart:o.HeadEnd], s.Kind == RDMA) != 0 {
 			continue
 		}
+		if s.Kind == RDMA && eth.MAC(o.Head[o.HeadStart:]) == s.MAC { // two programs of one function
+			s.Carried.sentOne(o)
+			p.turnTo(w, s, o, only(s.At), s.At)
+			continue
+		}
 		f := overlay.Frame{Head: o.Head[o.HeadStart:o.HeadEnd], Body: o.Payload, Tail: o.Tail[:o.TailLen]}
 		v := t.Send(now, overlay.Port(s.At), &f)
 		if v.Changed {
@@ -77,6 +82,7 @@ func (p *Port) tunnelled(now clock.Time, w *Wire, s *Station, out []frame.Out) {
 			p.turnTo(w, s, o, t.members(s), eswitch.Wire)
 		case v.Why == 0:
 			s.Carried.sentOne(o)
+			o.Held = v.Reply == nil // it leaves later, or copies of it do, as the engine's own
 		}
 		if v.Reply != nil {
 			t.answer(s, v.Reply)

@@ -115,11 +115,13 @@ func (l *Link) showOwn(at time.Time, own []link.OwnFrame) {
 	}
 }
 
-// Show shows the taps packets that do not go by the link.
+// Show shows the taps packets that do not go by the link. Those that are kept for now are shown when they go.
 func (l *Link) Show(frames []frame.Out) {
 	at := l.wall()
 	for i := range frames {
-		l.sent(at, &frames[i])
+		if o := &frames[i]; !o.Held {
+			l.sent(at, o)
+		}
 	}
 	l.signal()
 }

@@ -1,0 +1,181 @@
+package driver
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
+	"github.com/softvpi/softvpi/nd"
+	"github.com/softvpi/softvpi/rdmanet"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/tunnel"
+)
+
+// The customer addresses of both tenants of TestOverlay_RDMA.
+var oneCustomer, otherCustomer = netip.MustParseAddr("172.16.0.1"), netip.MustParseAddr("172.16.0.2")
+
+// functionsIn makes a virtual function of each tenant at two ports, with RDMA and without a network interface: their customer addresses
+// are the records'. Both tenants have the same.
+func functionsIn(t *testing.T, d *Driver) {
+	t.Helper()
+	say(t, d, "address adapter=a address=198.18.0.1/24", "address adapter=b address=198.18.0.2/24",
+		"record vsid=5001 customer=172.16.0.1 mac=00:15:5d:00:00:01 provider=198.18.0.1",
+		"record vsid=5001 customer=172.16.0.2 mac=00:15:5d:00:00:02 provider=198.18.0.2",
+		"record vsid=5002 customer=172.16.0.1 mac=00:15:5d:00:00:03 provider=198.18.0.1",
+		"record vsid=5002 customer=172.16.0.2 mac=00:15:5d:00:00:04 provider=198.18.0.2")
+	for _, f := range []string{"a red1 5001 1", "b red2 5001 2", "a blue1 5002 3", "b blue2 5002 4"} {
+		w := strings.Fields(f)
+		if _, err := d.CreateFunction(api.FunctionRequest{Adapter: w[0], Name: w[1],
+			Settings: []string{"mac=00:15:5d:00:00:0" + w[3], "vsid=" + w[2]}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestOverlay_RDMA: programs of functions in virtual subnets have RDMA with those of their subnet at another port, by the customer
+// addresses of the records, which two subnets have alike at once, and reach nobody else. Between the hosts it is RoCE v2 inside VXLAN with
+// an ICRC that is right inside, and nothing asks or answers there for customers.
+func TestOverlay_RDMA(t *testing.T) {
+	systemtest.Mark(t)
+	d := tenanted(t)
+	if why := d.NoAttach(); why != "" {
+		t.Skip(why)
+	}
+	functionsIn(t, d)
+	id, stream, err := NewAdmin(d.cfg.Socket).StartCapture(t.Context(), CaptureRequest{Adapter: "a", Snap: 2000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	socket := func(name string) string { return paths.Function(d.cfg.Socket, name) }
+	red := talkAs(t, socket("red1"), socket("red2"), oneCustomer, otherCustomer, 7000)
+	blue := talkAs(t, socket("blue1"), socket("blue2"), oneCustomer, otherCustomer, 7000)
+	for range 3 {
+		red.proceeds(t, 3)
+		blue.proceeds(t, 3)
+	}
+	if err := NewAdmin(d.cfg.Socket).StopCapture(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	file, err := io.ReadAll(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	insideVXLAN(t, file)
+	for _, s := range d.Overlay().Switches {
+		if s.Counters["sent"] == 0 || s.Counters["arrived"] == 0 {
+			t.Errorf("overlay of %s: %+v", s.Adapter, s.Counters)
+		}
+	}
+	strangers(t, d, red)
+	if _, err := d.RemoveOverlayEntries(api.OverlayRequest{Kind: "record", Settings: []string{"vsid=5001", "customer=172.16.0.2"}}); err != nil {
+		t.Fatal(err)
+	}
+	await.Eventually(t, "the function whose record is gone has no GID of it", func() bool {
+		return len(d.host.Addresses(d.functions.find("red2").index).Served) == 1
+	})
+	blue.proceeds(t, 3)
+	say(t, d, "record vsid=5001 customer=172.16.0.2 mac=00:15:5d:00:00:02 provider=198.18.0.2")
+	red.proceeds(t, 3)
+}
+
+// TestOverlay_PathMTU: RDMA of a function in a virtual subnet has packets that fit into their tunnel, from when there is one.
+func TestOverlay_PathMTU(t *testing.T) {
+	cfg := hosting(t)
+	for i := range cfg.Adapters {
+		cfg.Adapters[i].LinkMTU = 1130 // a payload of 1024 with all headers, 512 with those of VXLAN outside
+	}
+	d := start(t, cfg)
+	defer stop(t, d)
+	if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "a", Name: "red", Settings: []string{"vsid=5001"}}); err != nil {
+		t.Fatal(err)
+	}
+	wants := func(what string, of, own uint32) {
+		t.Helper()
+		if f := d.host.Functions(0); f[0].Info.ActiveMTU != of {
+			t.Errorf("%s: the path MTU is %d, want %d", what, f[0].Info.ActiveMTU, of)
+		}
+		if a := d.host.Overview().Adapters[0]; a.Info.ActiveMTU != own {
+			t.Errorf("%s: the path MTU of the physical function is %d, want %d", what, a.Info.ActiveMTU, own)
+		}
+	}
+	wants("without a provider address", 1024, 1024)
+	say(t, d, "address adapter=a address=198.18.0.1/24")
+	wants("with one", 512, 1024)
+	if _, err := d.RemoveOverlayEntries(api.OverlayRequest{Kind: "address"}); err != nil {
+		t.Fatal(err)
+	}
+	wants("without one again", 1024, 1024)
+}
+
+// strangers: a function of a third subnet with a record of the same address reaches neither tenant.
+func strangers(t *testing.T, d *Driver, red *talker) {
+	t.Helper()
+	say(t, d, "record vsid=5003 customer=172.16.0.1 mac=00:15:5d:00:00:05 provider=198.18.0.1",
+		"record vsid=5003 customer=172.16.0.2 mac=00:15:5d:00:00:02 provider=198.18.0.2")
+	if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "a", Name: "green",
+		Settings: []string{"mac=00:15:5d:00:00:05", "vsid=5003"}}); err != nil {
+		t.Fatal(err)
+	}
+	err := red.adapter(t.Context(), paths.Function(d.cfg.Socket, "green"), oneCustomer, func(a *nd.Adapter) error {
+		some, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		c, err := (&rdmanet.Dialer{Adapter: a}).Dial(some, netip.AddrPortFrom(otherCustomer, 7000).String())
+		if err == nil {
+			c.Close()
+		}
+		return err
+	})
+	if err == nil {
+		t.Error("a function of another subnet is connected")
+	}
+}
+
+// insideVXLAN looks at what was on the wire of the providers: RoCE v2 of both subnets inside VXLAN, and nothing of customers outside.
+func insideVXLAN(t *testing.T, file []byte) {
+	t.Helper()
+	r, err := pcapgo.NewNgReader(bytes.NewReader(file), pcapgo.NgReaderOptions{WantMixedLinkType: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := map[uint32]int{}
+	for b, _, err := r.ReadPacketData(); err == nil; b, _, err = r.ReadPacketData() {
+		var h eth.Headers
+		var f tunnel.Frame
+		if !h.Parse(b) {
+			t.Fatalf("% x", b)
+		}
+		if !f.Find(&h, b, tunnel.Recognition{VXLANPort: tunnel.Port}) {
+			if bytes.Contains(b, oneCustomer.AsSlice()) || bytes.Contains(b, []byte{0x00, 0x15, 0x5d, 0, 0}) {
+				t.Errorf("customers are seen outside: % x", b)
+			}
+			continue
+		}
+		ip := b[f.At+eth.EthernetLen:]
+		udp := ip[eth.IPv4Len:]
+		if f.Inner.Version != 4 || eth.UDP(udp).DstPort() != eth.PortRoCEv2 {
+			t.Fatalf("inside a tunnel: % x", b)
+		}
+		data := udp[eth.UDPLen:eth.UDP(udp).Length()]
+		var scratch ib.ICRCScratch
+		crc := ib.ICRCSeedIPv4(&scratch, ip[:eth.IPv4Len], udp[:eth.UDPLen], data[:ib.BTHLen])
+		if end := len(data) - ib.ICRCLen; ib.ICRCUpdate(crc, data[ib.BTHLen:end]) != ib.ICRC(data[end:]) {
+			t.Errorf("the ICRC inside is wrong: % x", b)
+		}
+		n[f.ID]++
+	}
+	if n[5001] < 20 || n[5002] < 20 || len(n) != 2 {
+		t.Errorf("frames in tunnels, by subnet: %v", n)
+	}
+}
