@@ -35,9 +35,11 @@ type OverlayEntry struct {
 
 // OverlayStatus is the overlay of an adapter's port, while adapters there are in virtual subnets.
 type OverlayStatus struct {
-	Adapter  string            `json:"adapter"`
-	MAC      string            `json:"mac" doc:"Of its provider addresses."`
-	Counters map[string]uint64 `json:"counters" doc:"Frames since it began: sent and arrived in tunnels, local, routed, answered, and dropped ones as dropped_REASON."`
+	Adapter   string            `json:"adapter"`
+	MAC       string            `json:"mac" doc:"Of its provider addresses."`
+	Functions int               `json:"functions" doc:"Functions at the port that are in virtual subnets."`
+	Records   int               `json:"records" doc:"Lookup records that there are."`
+	Counters  map[string]uint64 `json:"counters" doc:"Frames since it began: sent and arrived in tunnels, with their bytes as sent_bytes and arrived_bytes, local, routed, answered, and dropped ones as dropped_REASON."`
 }
 
 // OverlayRequest adds an entry, or removes those that match.

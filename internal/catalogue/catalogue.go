@@ -119,7 +119,7 @@ type CounterSet struct {
 	// Short is the set's name on command lines and in metric names: lower case, words joined by "_".
 	Short string
 	// Instances says what the set has an instance for: "adapter", "device", "port", "priority", "cpu", "queue",
-	// "vport", "function", "interface", "team", "member", "vlan", "queues" (those of an adapter, together).
+	// "vport", "function", "interface", "team", "member", "vlan", "overlay", "queues" (those of an adapter, together).
 	Instances string
 	// Reset says what resets the set's counters to 0.
 	Reset       ResetRule

@@ -30,6 +30,7 @@ var CounterSets = []CounterSet{
 	softFunctions,
 	softVLANs,
 	softQueues,
+	softOverlay,
 	softTeams,
 	softTeamMembers,
 }

@@ -37,7 +37,7 @@ func TestCounterNamesAreUnique(t *testing.T) {
 
 func TestCounterSetsAreComplete(t *testing.T) {
 	instances := []string{"adapter", "device", "port", "priority", "cpu", "queue", "vport", "function", "interface", "team", "member",
-		"vlan", "queues"}
+		"vlan", "queues", "overlay"}
 	for i := range CounterSets {
 		s := &CounterSets[i]
 		if s.Generations == 0 || !slices.Contains(instances, s.Instances) || s.Description == "" || len(s.Counters) == 0 {

@@ -36,6 +36,8 @@ type Adapter struct {
 	VLANs []VLAN
 	// Queues are the words of its receive queues for virtual ports, by the short names of the counters; nil: it has none.
 	Queues map[string]uint64
+	// Overlay are the words of the overlay of its port, by the short names of the counters; nil: no function there is in a virtual subnet.
+	Overlay map[string]uint64
 }
 
 // Interface is a network interface of an adapter with its words, which are 0 when it is created.
@@ -247,7 +249,7 @@ func (c *Collector) instances(set *catalogue.CounterSet, adapters []Adapter, n i
 			}
 			all = append(all, instance{name: x.Name, labels: map[string]string{"adapter": a.Name, "interface": x.Name}, of: x, device: device})
 		}
-	case "function", "team", "member", "vlan", "queues":
+	case "function", "team", "member", "vlan", "queues", "overlay":
 		for _, x := range a.named(set.Instances) {
 			x.device = device
 			all = append(all, x)

@@ -32,7 +32,7 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 				if set.Instances == "priority" {
 					has = priorityWords[short] != nil
 				}
-				if slices.Contains([]string{"function", "team", "member", "vlan", "queues"}, set.Instances) {
+				if slices.Contains([]string{"function", "team", "member", "vlan", "queues", "overlay"}, set.Instances) {
 					has = slices.Contains(namedWords[set.Short], short)
 				}
 				if set.Instances == "interface" {

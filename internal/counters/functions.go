@@ -13,6 +13,10 @@ var namedWords = map[string][]string{
 		"spoofed_gid", "wrong_vlan", "redirected_dhcp", "blocked_sent", "blocked_received", "queue_packets", "queue_bytes", "queue_dropped", "queue_number",
 		"up", "programs", "queue_pairs"},
 	"vf_monitoring": {"firmware_cpu_seconds", "firmware_errors"},
+	"overlay": {"functions", "records", "routes", "addresses", "sent", "sent_bytes", "arrived", "arrived_bytes", "local", "routed", "answered",
+		"dropped_malformed", "dropped_no_record", "dropped_no_route", "dropped_hop_limit", "dropped_no_provider", "dropped_unresolved",
+		"dropped_too_large", "dropped_congested", "dropped_tagged", "dropped_fragment", "dropped_bad_checksum", "dropped_no_subnet",
+		"dropped_no_host", "dropped_nobody", "dropped_foreign"},
 	"team": {"up", "speed", "members", "active_members", "fail_overs", "fail_backs", "announced", "peers_told", "lost", "stood_by", "returned",
 		"strange"},
 	"team_member": {"up", "active", "disabled", "speed", "sent_bytes", "sent_frames", "received_bytes", "received_frames", "lacp_partner",
@@ -23,7 +27,8 @@ var namedWords = map[string][]string{
 		"used_mac_filters", "vlan_filters", "used_vlan_filters"},
 }
 
-// named returns what counts by itself at an adapter: its virtual functions, VLAN interfaces, teams or their members, or its queues.
+// named returns what counts by itself at an adapter: its virtual functions, VLAN interfaces, teams or their members, its queues,
+// or the overlay of its port.
 func (a *Adapter) named(kind string) (all []instance) {
 	switch kind {
 	case "function":
@@ -41,6 +46,10 @@ func (a *Adapter) named(kind string) (all []instance) {
 	case "team":
 		for _, t := range a.Teams {
 			all = append(all, instance{name: t.Name, labels: map[string]string{"adapter": a.Name, "team": t.Name}, values: t.Values})
+		}
+	case "overlay":
+		if a.Overlay != nil {
+			all = append(all, instance{name: a.Name, labels: map[string]string{"adapter": a.Name}, values: a.Overlay})
 		}
 	case "member":
 		for _, t := range a.Teams {

@@ -44,7 +44,7 @@ var setLabels = map[string][]string{
 	"cpu": {"adapter", "cpu"}, "queue": {"adapter", "queue"},
 	"vport": {"adapter", "vport"}, "function": {"adapter", "function"}, "interface": {"adapter", "interface"},
 	"team": {"adapter", "team"}, "member": {"adapter", "team", "member"},
-	"vlan": {"adapter", "vlan"}, "queues": {"adapter"},
+	"vlan": {"adapter", "vlan"}, "queues": {"adapter"}, "overlay": {"adapter"},
 }
 
 func newMetrics(c *Collector) *metrics {

@@ -29,6 +29,9 @@ type OverlayStatus struct {
 	On       bool
 	MAC      eth.MAC // of the provider addresses
 	Counters overlay.Counters
+	// Members are the functions in virtual subnets, and Records, Routes and Addresses what is said of them, customer and provider routes
+	// together.
+	Members, Records, Routes, Addresses int
 }
 
 // SetOverlay says where everybody is in the virtual subnets of an adapter's port, in place of what was said before. Errors are
@@ -132,7 +135,14 @@ func (h *Host) Overlay(index uint32) OverlayStatus {
 		return OverlayStatus{}
 	}
 	o := &a.port.overlay
-	return OverlayStatus{true, o.mac, o.on.Counters()}
+	s := OverlayStatus{On: true, MAC: o.mac, Counters: o.on.Counters(), Records: len(o.tables.Records),
+		Routes: len(o.tables.Routes) + len(o.tables.Providers), Addresses: len(o.tables.Addresses)}
+	for _, f := range a.port.functions {
+		if f.at != eswitch.Wire && o.on.Has(overlay.Port(f.at)) {
+			s.Members++
+		}
+	}
+	return s
 }
 
 // subnet returns the virtual subnet of a virtual function; 0: it is in none.

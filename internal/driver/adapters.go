@@ -22,7 +22,7 @@ func (d *Driver) words() []counters.Adapter {
 		out = append(out, counters.Adapter{
 			Counters: w, Generation: d.running[w.Adapter].Generation, Device: at.Device, Port: at.Port,
 			Interfaces: d.interfaces(int(w.Adapter), w.Ethernet), Functions: d.functionWords(w.Adapter),
-			Teams: teams[w.Name], VLANs: d.vlanWords(w.Adapter), Queues: d.queueWords(w.Adapter),
+			Teams: teams[w.Name], VLANs: d.vlanWords(w.Adapter), Queues: d.queueWords(w.Adapter), Overlay: d.countedOverlay(w.Adapter),
 		})
 	}
 	return out

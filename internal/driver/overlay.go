@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/subnets"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 )
@@ -68,15 +69,34 @@ func (d *Driver) Overlay() api.Overlay {
 		if !s.On {
 			continue
 		}
-		c := map[string]uint64{"sent": s.Counters.Sent, "arrived": s.Counters.Arrived, "local": s.Counters.Local, "routed": s.Counters.Routed,
-			"answered": s.Counters.Answered}
-		for why, n := range s.Counters.DroppedBy() {
-			c["dropped_"+why] = n
-		}
 		mac := net.HardwareAddr(s.MAC[:]).String()
-		o.Switches = append(o.Switches, api.OverlayStatus{Adapter: d.running[i].Name, MAC: mac, Counters: c})
+		o.Switches = append(o.Switches, api.OverlayStatus{Adapter: d.running[i].Name, MAC: mac, Functions: s.Members, Records: s.Records,
+			Counters: overlayWords(&s)})
 	}
 	return o
+}
+
+// overlayWords returns what an overlay has counted.
+func overlayWords(s *device.OverlayStatus) map[string]uint64 {
+	c := map[string]uint64{"sent": s.Counters.Sent, "sent_bytes": s.Counters.SentBytes, "arrived": s.Counters.Arrived,
+		"arrived_bytes": s.Counters.ArrivedBytes, "local": s.Counters.Local, "routed": s.Counters.Routed, "answered": s.Counters.Answered}
+	for why, n := range s.Counters.DroppedBy() {
+		c["dropped_"+why] = n
+	}
+	return c
+}
+
+// countedOverlay returns the overlay of an adapter's port for its counter set; nil: there is none.
+func (d *Driver) countedOverlay(i uint32) map[string]uint64 {
+	s := d.host.Overlay(i)
+	if !s.On {
+		return nil
+	}
+	c := overlayWords(&s)
+	for name, n := range map[string]int{"functions": s.Members, "records": s.Records, "routes": s.Routes, "addresses": s.Addresses} {
+		c[name] = uint64(n)
+	}
+	return c
 }
 
 // subnetStands returns why a virtual function cannot be in its virtual subnet.

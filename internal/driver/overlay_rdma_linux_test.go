@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net/http/httptest"
 	"net/netip"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +15,9 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/overlay"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/nd"
@@ -78,6 +83,7 @@ func TestOverlay_RDMA(t *testing.T) {
 			t.Errorf("overlay of %s: %+v", s.Adapter, s.Counters)
 		}
 	}
+	overlayMetrics(t, d)
 	strangers(t, d, red)
 	if _, err := d.RemoveOverlayEntries(api.OverlayRequest{Kind: "record", Settings: []string{"vsid=5001", "customer=172.16.0.2"}}); err != nil {
 		t.Fatal(err)
@@ -117,6 +123,30 @@ func TestOverlay_PathMTU(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants("without one again", 1024, 1024)
+}
+
+// overlayMetrics looks for what the overlay of a port has counted among the metrics.
+func overlayMetrics(t *testing.T, d *Driver) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	d.counters.Metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	for _, want := range []string{"functions{adapter=\"a\"} 2", "records{adapter=\"a\"} 4", "addresses{adapter=\"b\"} 1",
+		"sent_total{adapter=\"a\"} [1-9]", "sent_bytes_total{adapter=\"a\"} [1-9]", "arrived_total{adapter=\"b\"} [1-9]",
+		"arrived_bytes_total{adapter=\"b\"} [1-9]", "dropped_no_record_total{adapter=\"a\"} 0"} {
+		if !regexp.MustCompile("\nsoftvpi_overlay_" + want).MatchString(w.Body.String()) {
+			t.Errorf("no metric softvpi_overlay_%s", want)
+		}
+	}
+}
+
+// TestOverlay_Reasons: each reason for which an overlay drops frames has its counter.
+func TestOverlay_Reasons(t *testing.T) {
+	set, _ := catalogue.CounterSetNamed("overlay")
+	for r := overlay.Reason(1); r.String() != "unknown"; r++ {
+		if !slices.ContainsFunc(set.Counters, func(c catalogue.Counter) bool { return c.Short == "dropped_"+r.String() }) {
+			t.Errorf("the counter set has no %v", r)
+		}
+	}
 }
 
 // strangers: a function of a third subnet with a record of the same address reaches neither tenant.

@@ -45,6 +45,7 @@ func (e *Engine) Arrive(now clock.Time, b []byte, unsummed bool) Arrived {
 		return Arrived{}
 	}
 	e.counters.Arrived++
+	e.counters.ArrivedBytes += uint64(len(b))
 	e.answerHost(now, &a)
 	return a
 }
@@ -93,8 +94,8 @@ func (e *Engine) respond(now clock.Time, a *Arrived) {
 	e.counters.Answered++
 	if why == Unresolved {
 		e.hold(&w, outer, &f)
-	} else if e.queue(join(outer, &f)) {
-		e.counters.Sent++
+	} else if b := join(outer, &f); e.queue(b) {
+		e.sent(len(b))
 	}
 }
 

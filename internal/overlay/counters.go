@@ -51,12 +51,20 @@ func (r Reason) String() string {
 
 // Counters count frames since the engine was made.
 type Counters struct {
-	Sent     uint64 // to other hosts, in a tunnel; a copy for each that gets one
-	Arrived  uint64 // from other hosts, for adapters here
-	Local    uint64 // from one adapter here to others
-	Routed   uint64 // of those, between virtual subnets
-	Answered uint64 // questions of adapters for others' addresses
-	Dropped  [reasons]uint64
+	Sent    uint64 // to other hosts, in a tunnel; a copy for each that gets one
+	Arrived uint64 // from other hosts, for adapters here
+	// SentBytes and ArrivedBytes are those of these frames, with the headers outside.
+	SentBytes, ArrivedBytes uint64
+	Local                   uint64 // from one adapter here to others
+	Routed                  uint64 // of those, between virtual subnets
+	Answered                uint64 // questions of adapters for others' addresses
+	Dropped                 [reasons]uint64
+}
+
+// sent counts a frame of n bytes, with the headers outside.
+func (e *Engine) sent(n int) {
+	e.counters.Sent++
+	e.counters.SentBytes += uint64(n)
 }
 
 // Counters returns a copy of the counters.

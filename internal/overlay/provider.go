@@ -117,7 +117,7 @@ func (e *Engine) follow() {
 			default:
 				copy(h.frame, c.MAC[:])
 				if e.queue(h.frame) {
-					e.counters.Sent++
+					e.sent(len(h.frame))
 				}
 			}
 		}

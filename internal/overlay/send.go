@@ -115,7 +115,7 @@ func (e *Engine) toOne(now clock.Time, from Port, subnet uint32, dst eth.MAC, f 
 	if why == Unresolved {
 		return e.hold(&w, outer, f)
 	}
-	e.counters.Sent++
+	e.sent(len(outer) + f.Len())
 	return Verdict{Outer: outer}
 }
 
@@ -142,8 +142,8 @@ func (e *Engine) toAll(now clock.Time, t tenant, f *Frame, h *eth.Headers, head 
 			e.hold(&w, outer, f)
 			continue
 		}
-		if e.queue(join(outer, f)) {
-			e.counters.Sent++
+		if b := join(outer, f); e.queue(b) {
+			e.sent(len(b))
 		}
 	}
 	if len(e.hosts[t.subnet]) == 0 && !v.Everybody {

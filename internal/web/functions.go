@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,7 @@ type functionsView struct {
 type functionPort struct {
 	Adapter *api.AdapterStatus
 	Granted string // by SR-IOV's configuration
+	Overlay string // what its overlay does; empty: there is none
 	Virtual []functionRow
 }
 
@@ -66,11 +68,15 @@ func (s *Server) showFunctions(q *request, chosen string, entered url.Values, re
 	if err != nil {
 		return err
 	}
+	said, err := s.client.Overlay(q.r.Context())
+	if err != nil {
+		return err
+	}
 	d := functionsView{Chosen: chosen, Adapter: entered.Get("adapter"), Name: entered.Get("name")}
 	var now *api.FunctionStatus
 	for i := range v.Adapters {
 		a := &v.Adapters[i]
-		p := functionPort{Adapter: a, Granted: grantedText(a)}
+		p := functionPort{Adapter: a, Granted: grantedText(a), Overlay: overlayText(&said, a.Name)}
 		for k := range list {
 			if f := &list[k]; f.Adapter == a.Name {
 				p.Virtual = append(p.Virtual, rowOf(f))
@@ -104,6 +110,29 @@ func grantedText(a *api.AdapterStatus) string {
 		return "An InfiniBand port has no virtual functions yet."
 	}
 	return sentence(fmt.Sprintf("SR-IOV: %s, %d of %d by configuration", x.Support, x.Granted, x.Requested) + strings.TrimRight("; "+x.Cause, "; "))
+}
+
+// overlayText says what the overlay of an adapter's port has done, and what it has dropped for which reason; empty: there is none.
+func overlayText(o *api.Overlay, adapter string) string {
+	i := slices.IndexFunc(o.Switches, func(s api.OverlayStatus) bool { return s.Adapter == adapter })
+	if i < 0 {
+		return ""
+	}
+	s := &o.Switches[i]
+	c := s.Counters
+	text := fmt.Sprintf("Overlay: %d functions in virtual subnets, %d records; sent %s frames (%s bytes) in tunnels, received %s (%s), %s local",
+		s.Functions, s.Records, count(c["sent"]), count(c["sent_bytes"]), count(c["arrived"]), count(c["arrived_bytes"]),
+		count(c["local"]))
+	dropped := []string{}
+	for name, n := range c {
+		if why, ok := strings.CutPrefix(name, "dropped_"); ok && n > 0 {
+			dropped = append(dropped, fmt.Sprintf("%s %s", strings.ReplaceAll(why, "_", " "), count(n)))
+		}
+	}
+	if slices.Sort(dropped); len(dropped) > 0 {
+		text += "; dropped: " + strings.Join(dropped, ", ")
+	}
+	return text + "."
 }
 
 func rowOf(f *api.FunctionStatus) functionRow {
@@ -157,6 +186,7 @@ func functionWords(f *api.FunctionStatus) []functionWord {
 		{Name: "address", Title: "Address", Value: f.Address, Help: "192.0.2.9/24"},
 		{Name: "vlan", Title: "VLAN", Value: strconv.Itoa(int(f.VLAN)), Help: "0: none, 1 to 4094"},
 		{Name: "vlans", Title: "VLANs of its own tags", Value: cmp.Or(f.VLANs, "none"), Help: "none, all, or 10+20-29"},
+		{Name: "vsid", Title: "Virtual subnet", Value: strconv.Itoa(int(f.VSID)), Help: "0: none, 4096 to 16777214"},
 		{Name: "link", Title: "Link", Value: f.Link, Choices: []string{"auto", "up", "down"}},
 		{Name: "max", Title: "Sends at most", Value: number(f.Max), Help: "Mbit/s, 0: no limit"},
 		{Name: "min", Title: "Sends at least", Value: number(f.Min), Help: "Mbit/s, 0: none"},

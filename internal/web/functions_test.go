@@ -11,7 +11,7 @@ import (
 )
 
 // virtual is the virtual function that the fake driver has.
-var virtual = api.FunctionStatus{Name: "red", Adapter: "Ethernet 1", MAC: "02:00:00:00:00:09", Address: "192.0.2.9/24", VLAN: 7, VLANs: "none",
+var virtual = api.FunctionStatus{Name: "red", Adapter: "Ethernet 1", MAC: "02:00:00:00:00:09", Address: "192.0.2.9/24", VLAN: 7, VSID: 5001, VLANs: "none",
 	Link: "up", Up: true, Max: 500, Group: hostile, TAP: "red0", Programs: 3, QPs: 17, Counters: map[string]uint64{"sent_bytes": 4711, "spoofed_mac": 2}}
 
 func (f *fake) Functions() []api.FunctionStatus { return []api.FunctionStatus{virtual} }
@@ -22,7 +22,15 @@ func (f *fake) SetFunction(q api.FunctionRequest) error {
 	return f.do("set %s %s", q.Name, strings.Join(q.Settings, " "))
 }
 func (f *fake) RemoveFunction(name string) error { return f.do("remove %s", name) }
-func (f *fake) ResetFunction(name string) error  { return f.do("reset %s", name) }
+func (f *fake) Overlay() api.Overlay {
+	return api.Overlay{Switches: []api.OverlayStatus{{Adapter: "Ethernet 1", Functions: 2, Records: 4,
+		Counters: map[string]uint64{"sent": 1000, "sent_bytes": 90000, "dropped_no_record": 3, "dropped_nobody": 1}}}}
+}
+func (f *fake) AddOverlayEntry(api.OverlayRequest) (e api.OverlayEntry, err error) { return e, nil }
+func (f *fake) RemoveOverlayEntries(api.OverlayRequest) ([]api.OverlayEntry, error) {
+	return nil, nil
+}
+func (f *fake) ResetFunction(name string) error { return f.do("reset %s", name) }
 
 // TestFunctionsAreShown: the page has physical and virtual functions with owners, limits and counters, and the settings of a chosen one.
 func TestFunctionsAreShown(t *testing.T) {
@@ -33,7 +41,9 @@ func TestFunctionsAreShown(t *testing.T) {
 	if w.Code != http.StatusOK || strings.Contains(text, hostile) {
 		t.Fatalf("status %d, or a name is not shown as text", w.Code)
 	}
-	for _, want := range []string{"SRIOV_EN is 0.", "(physical)", ">red</a>", "up (up)", "02:00:00:00:00:09", `data-name="VLAN">7<`, "at most 500 Mb/s",
+	for _, want := range []string{"SRIOV_EN is 0.", "(physical)", ">red</a>", "up (up)", "02:00:00:00:00:09", `data-name="VLAN">7<`, `data-name="Subnet">5001<`,
+		"Overlay: 2 functions in virtual subnets, 4 records; sent 1\u202f000 frames (90\u202f000 bytes) in tunnels",
+		"dropped: no record 3, nobody 1.", "at most 500 Mb/s",
 		"3 programs, group ", "interface red0", `data-name="Queue pairs">17<`, "4\u202f711", `data-name="Dropped">2<`, "A new virtual function",
 		`<option>Ethernet 1</option>`} {
 		if !strings.Contains(text, want) {
