@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
 )
 
 // SRIOVStatus is what SR-IOV's configuration grants a port.
@@ -54,13 +55,25 @@ type FunctionStatus struct {
 	Programs        int               `json:"programs"`
 	QPs             int               `json:"qps"`
 	Counters        map[string]uint64 `json:"counters"`
+	// Fabric is what it has of an InfiniBand port, and PKeysGiven what it is to have of its partitions: default, all, or P_Keys.
+	Fabric     *FunctionFabric `json:"fabric,omitempty"`
+	PKeysGiven string          `json:"pkeys,omitempty"`
+}
+
+// FunctionFabric is what a virtual function has of an InfiniBand port.
+type FunctionFabric struct {
+	LID   uint16   `json:"lid"`             // the port's; 0: none yet
+	Asked []string `json:"guids_asked"`     // for its rows of the port's GUIDInfo; auto: what the subnet manager chooses
+	GUIDs []string `json:"guids,omitempty"` // that it has: its GIDs are the subnet's prefix with them
+	Cause string   `json:"cause,omitempty"` // why it has not all of them
+	PKeys []string `json:"p_keys,omitempty"`
 }
 
 // FunctionRequest creates or changes a virtual function.
 type FunctionRequest struct {
 	Adapter  string   `json:"adapter,omitempty" doc:"Of a new one: the adapter at whose port it is to be."`
 	Name     string   `json:"name,omitempty" doc:"Of a new one: letters, digits, and - _ . between them; at most 31."`
-	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 vsid=0|4096..16777214 link=auto|up|down max=Mbit/s min=Mbit/s queues=0..64 rdma=on|off trust=on|off group=NAME tap=NAME|none host=tap:NAME|datagram:PATH|stream:PATH|none hostpeer=PATH|none netns=NAME|PATH|none."`
+	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 vsid=0|4096..16777214 link=auto|up|down max=Mbit/s min=Mbit/s queues=0..64 rdma=on|off trust=on|off group=NAME tap=NAME|none host=tap:NAME|datagram:PATH|stream:PATH|none hostpeer=PATH|none netns=NAME|PATH|none; at an InfiniBand port guid=0x0200c90000000001|auto pkeys=default|all|0x8001+0x7fff."`
 	// Anew makes it another function for its programs, whatever changes: not for requests from outside.
 	Anew bool `json:"-"`
 }
@@ -144,11 +157,16 @@ func (f *FunctionStatus) WriteText(w io.Writer) {
 	if f.Link != "auto" {
 		state += " (link=" + f.Link + ")"
 	}
-	fmt.Fprintf(w, "  VF %s  %s  %s", f.Name, f.MAC, f.Address)
+	identity, cause := f.MAC, ""
+	if f.Fabric != nil {
+		identity, cause = strings.Join(f.Fabric.Asked, "+"), f.Fabric.Cause
+	}
+	fmt.Fprintf(w, "  VF %s  %s  %s", f.Name, identity, f.Address)
 	for _, x := range []struct {
 		say  bool
 		text string
-	}{{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {true, state}, {f.Max != 0, fmt.Sprintf("at most %g Mb/s", f.Max)},
+	}{{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {f.Fabric != nil && f.PKeysGiven != "default", "P_Keys " + f.PKeysGiven},
+		{true, state}, {cause != "", cause}, {f.Max != 0, fmt.Sprintf("at most %g Mb/s", f.Max)},
 		{f.Min != 0, fmt.Sprintf("at least %g Mb/s", f.Min)}, {f.NoRDMA, "no RDMA"}, {f.Trust, "trusted"},
 		{f.Group != "", "group " + clean(f.Group)},
 		{f.TAP != "", "tap " + clean(f.TAP)},

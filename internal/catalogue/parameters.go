@@ -158,11 +158,12 @@ func portParameters(port int) []Parameter {
 				"Configuring IPoIB in SR-IOV: Firmware Configuration"), sriovFirmware...),
 		},
 		{
-			Name: name("SRIOV_IB_ROUTING_MODE"), Generations: MLX5, Choices: []Choice{{0, "GID", "by GID"},
+			Name: name("SRIOV_IB_ROUTING_MODE"), Generations: MLX5, Status: Built, Choices: []Choice{{0, "GID", "by GID"},
 				{1, "LID", "by LID, as virtual functions with IPoIB need it"}},
-			Description: "How InfiniBand packets find virtual functions of port %d.",
-			Chosen:      "The value 0, and the default.",
-			Sources:     from(virtualization, "Configuring IPoIB in SR-IOV: Firmware Configuration"),
+			Description: "How InfiniBand packets find virtual functions of port %d: by alias GIDs, with the port's LID. By LID the port has no virtual " +
+				"functions, since they have no LIDs of their own here.",
+			Chosen:  "The value 0, and the default.",
+			Sources: from(virtualization, "Configuring IPoIB in SR-IOV: Firmware Configuration"),
 		},
 		{
 			Name: name("LLDP_NB_DCBX"), Generations: MLX5, Status: Built, Choices: []Choice{{0, "False", ""}, {1, "True", ""}},

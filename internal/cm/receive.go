@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"encoding/binary"
 	"errors"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -47,6 +48,25 @@ func (e *Engine) Receive(now clock.Time, b []byte, from Peer) {
 		e.counters.Unexpected++
 	}
 }
+
+// Expects reports whether a message names an id of this side, as all do but requests.
+func (e *Engine) Expects(b []byte) bool {
+	h, err := mad.ParseHeader(b)
+	if err != nil || h.Class != mad.ClassCM || h.AttributeID == mad.AttrREQ || h.AttributeID == mad.AttrSIDRREQ {
+		return false
+	}
+	at := ourIDAt
+	if h.AttributeID == mad.AttrSIDRREP {
+		at = requestIDAt
+	}
+	return e.ids.Get(binary.BigEndian.Uint32(b[at:])) != nil
+}
+
+// Where a message has the receiver's communication ID, and the answer to a SIDR_REQ the ID of the request (IBA 12.6).
+const (
+	requestIDAt = 24
+	ourIDAt     = 28
+)
 
 // named returns the connection to which a peer's message refers by this side's ID and, if not 0, its own.
 // The peer's address must match the connection's.

@@ -206,8 +206,11 @@ func (h *Host) sharedPort(cfg *AdapterConfig) (*adapter, error) {
 		return nil, command.Errorf(command.Invalid, "Link: the function shares the port of adapter %q, and has no link of its own", owner.name)
 	case owner.cfg.ShareWith != nil:
 		return nil, command.Errorf(command.Invalid, "ShareWith: adapter %q shares a port itself", owner.name)
+	case owner.ib != nil && cfg.Virtual != nil:
+		cfg.Link = owner.cfg.Link
+		return owner, nil
 	case owner.ib != nil:
-		return nil, command.Errorf(command.Unsupported, "ShareWith: an InfiniBand port has one function")
+		return nil, command.Errorf(command.Unsupported, "ShareWith: an InfiniBand port has one function, and virtual ones")
 	case owner.cfg.Link == nil:
 		return owner, nil
 	case owner.cfg.Link.Capabilities().Stations == nil:
@@ -299,7 +302,7 @@ func newAdapter(h *Host, cfg AdapterConfig, owner *adapter, more []netip.Addr, m
 	if cfg.RoCE == InfiniBand {
 		a.mac = [6]byte{}
 		var err error
-		if a.ib, err = a.newIBPort(h.rand.Uint64()); err != nil {
+		if a.ib, err = a.newIBPort(h.rand.Uint64(), owner); err != nil {
 			return nil, err
 		}
 		if guids := a.ib.Settings().GUIDs; a.guid == 0 && len(guids) > 0 {
@@ -342,6 +345,7 @@ func (a *adapter) makeFunction(owner *adapter) error {
 		return err
 	}
 	a.port.functions = append(a.port.functions, a)
+	a.port.reserve(nil)
 	a.station = a.stand()
 	a.cut()
 	if a.cfg.Ethernet != nil {
@@ -358,10 +362,11 @@ func (a *adapter) makeEngines() (err error) {
 	r := a.host.rand
 	tags := rand8(r.Uint64())
 	a.memory = memory.NewTable(int(min(uint64(a.limits.MR)+uint64(a.limits.MW), 1<<24-1)), tags)
-	a.engine, err = transport.New(transport.Config{
-		Memory: a.memory, MaxQPs: int(a.limits.QP), Random: r.Uint64,
-		AnySourcePort: a.cfg.AnySourcePort,
-	})
+	cfg := transport.Config{Memory: a.memory, MaxQPs: int(a.limits.QP), Random: r.Uint64, AnySourcePort: a.cfg.AnySourcePort}
+	if a.ib != nil {
+		cfg.Taken = a.takenNumber
+	}
+	a.engine, err = transport.New(cfg)
 	if err != nil {
 		return asError(err)
 	}
@@ -375,6 +380,9 @@ func (a *adapter) makeEngines() (err error) {
 	if a.ib != nil {
 		a.engine.SetPKeys(a.ib.Keys())
 		a.cm.SetPKeys(a.ib.Keys())
+		if a.virtual() {
+			a.engine.SetManagement(a.ib.Management())
+		}
 	}
 	a.function = rdma.New(rdma.Config{Engine: a.engine, CM: a.cm, IB: a.ib, Programs: services{a}})
 	return nil

@@ -126,6 +126,9 @@ func (a *adapter) renew() error {
 func (a *adapter) stand() *port.Station {
 	s := a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN, UDPPort: a.cfg.UDPPort, At: a.at,
 		Attached: a.attached, Carried: a.counted(&a.carried.rdma)})
+	if a.ib != nil {
+		s.Owns, s.Virtual = a.ownsGID, a.virtual()
+	}
 	if a.virtual() {
 		s.SetShare(a.host.now(), a.cfg.Virtual.Share)
 	}

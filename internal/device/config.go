@@ -152,10 +152,11 @@ type AdapterConfig struct {
 	// Virtual makes the adapter a virtual function, which only its own programs see; nil: it is none. See AddFunction.
 	Virtual       *Virtual
 	virtualOf     uint32 // whose
-	ofHost        bool   // it is a VLAN interface, see AddVLAN
-	priority      uint8  // of that
-	SourcePorts   int    // sockets to send from at a time; 0: 1024
-	ReceiveBuffer int    // bytes; 0: as large as the system allows
+	aliases       AliasGUIDs
+	ofHost        bool  // it is a VLAN interface, see AddVLAN
+	priority      uint8 // of that
+	SourcePorts   int   // sockets to send from at a time; 0: 1024
+	ReceiveBuffer int   // bytes; 0: as large as the system allows
 	// Frames says whether short packets are sent as Ethernet frames beside the UDP socket.
 	Frames packet.Mode
 	// AnySourcePort accepts packets of a connection from any UDP port of its peer's address, not only from
@@ -244,6 +245,7 @@ func (c *AdapterConfig) complete() error {
 	if len(c.Name) > 63 {
 		return command.Errorf(command.Invalid, "Name has %d bytes, want at most 63", len(c.Name))
 	}
+	onFabric = onFabric || c.RoCE == InfiniBand && c.Virtual != nil && c.ShareWith != nil
 	if c.RoCE == 0 {
 		c.RoCE = RoCEv2
 	}

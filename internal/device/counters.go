@@ -92,7 +92,7 @@ type carried struct {
 
 // counted returns c if the adapter is on such a wire.
 func (a *adapter) counted(c *port.Carried) *port.Carried {
-	if a.wholeFrames() {
+	if a.wholeFrames() || a.ib != nil && a.virtual() {
 		return c
 	}
 	return nil
@@ -108,6 +108,10 @@ func (a *adapter) wholeFrames() bool {
 func (a *adapter) linkStats() link.Stats {
 	s := a.links.Stats()
 	if !a.wholeFrames() {
+		if own := a.carried.rdma.Wire; a.ib != nil && a.virtual() {
+			s.SentPackets, s.SentBytes = own.SentFrames, own.SentBytes
+			s.ReceivedPackets, s.ReceivedBytes = own.ReceivedFrames, own.ReceivedBytes
+		}
 		return s
 	}
 	if len(a.port.functions) > 1 {

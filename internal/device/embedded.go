@@ -32,6 +32,9 @@ type Spoofed struct {
 
 // enlist gives an adapter's functions their port at the embedded switch. The first virtual function of a port makes that.
 func (p *portLoop) enlist(a *adapter) error {
+	if a.ib != nil { // the fabric is its switch
+		return nil
+	}
 	if !a.virtual() {
 		return p.seat(a)
 	}

@@ -14,12 +14,22 @@ import (
 )
 
 // newIBPort creates the InfiniBand port of an adapter from its complete configuration.
-func (a *adapter) newIBPort(transaction uint64) (*ibport.Port, error) {
+func (a *adapter) newIBPort(transaction uint64, owner *adapter) (*ibport.Port, error) {
 	cfg := &a.cfg
-	p, err := ibport.New(ibport.Config{
+	c := ibport.Config{
 		Link: cfg.Link.Capabilities().Fabric, Addresses: append([]netip.Addr{cfg.Addr}, cfg.Addrs...),
 		Timeout: cfg.SATimeout, Retries: cfg.SARetries, Transaction: transaction, Near: a.near, Log: a.host.log.With("adapter", a.name),
-	})
+	}
+	if a.virtual() {
+		n, err := owner.port.freeVirtual(a.name, len(c.Link.Port().GUIDs))
+		if err != nil {
+			return nil, err
+		}
+		a.number = n
+		share := a.shareIB()
+		c.Share, c.Aliases = &share, owner.ib.Ask
+	}
+	p, err := ibport.New(c)
 	if err != nil {
 		return nil, command.Errorf(command.Invalid, "%v", err)
 	}
@@ -68,6 +78,9 @@ func (a *adapter) receives(from *adapter, r *frame.Route) bool {
 	}
 	if a.ib == nil {
 		return a.cfg.RoCE == from.cfg.RoCE && a.cfg.UDPPort == r.DstPort && a.gids.Has(r.Dst) && a.within(from)
+	}
+	if r.IB.Global && len(a.port.functions) > 1 && !a.ib.HasGID(r.IB.DGID.Addr()) {
+		return false // another function's of the port
 	}
 	return r.IB.DLID != 0 && a.ib.Has(r.IB.DLID) && a.ib.SameFabric(from.ib)
 }
@@ -123,6 +136,12 @@ func (a *adapter) portChanged(now clock.Time) {
 	}
 	if is.LID {
 		a.moveRoutes()
+	}
+	if a.virtual() {
+		a.engine.SetManagement(p.Management())
+		if own := p.Settings().GUIDs[0]; own != 0 {
+			a.guid = own
+		}
 	}
 	a.setActive()
 	p.Resume(now, is)

@@ -53,6 +53,7 @@ func newNIC(a *adapter, c *EthernetConfig) *nic {
 func (p *portLoop) dismiss(a *adapter) {
 	p.Detach(a.station)
 	p.discharge(a)
+	p.reserve(a)
 	p.functions = slices.DeleteFunc(p.functions, func(o *adapter) bool { return o == a })
 	p.nics = slices.DeleteFunc(p.nics, func(n *nic) bool { return n == a.nic })
 }

@@ -338,6 +338,9 @@ func (c *Client) CreateAH(ctx context.Context, r command.CreateAH) (command.Hand
 	if err := c.room(a, "address handles", a.objects.AH, a.limits.AH); err != nil {
 		return 0, err
 	}
+	if err := a.checkSource(&r.AV); err != nil {
+		return 0, err
+	}
 	route, err := a.route(r.AV)
 	if err != nil {
 		return 0, err

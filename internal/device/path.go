@@ -46,6 +46,9 @@ func (h *Host) peerOf(q *qp) *qp {
 			continue
 		}
 		p := a.byNumber[q.tq.DestQPN()]
+		if p == nil && a.ib != nil && len(a.port.functions) > 1 {
+			continue // they have the same LIDs
+		}
 		if p == nil || !p.connected() || p.tq.Type() != q.tq.Type().Counterpart() {
 			return nil
 		}

@@ -40,6 +40,8 @@ type Virtual struct {
 	// VSID is its virtual subnet (Set-VMNetworkAdapter -VirtualSubnetId): its frames go to others of that alone, see Host.SetOverlay; 0:
 	// none. Whoever changes it makes another function.
 	VSID uint32
+	// PKeys is what it has of the partitions of an InfiniBand port.
+	PKeys Partitions
 }
 
 // FunctionConfig describes a virtual function. What it does not say is as with the adapter whose port it shares.
@@ -50,6 +52,9 @@ type FunctionConfig struct {
 	MAC     [6]byte
 	VLAN    uint16 // that its frames are in, which its programs and its host do not see; 0: none
 	Virtual Virtual
+	// Aliases are its GUIDs at an InfiniBand port, and GUID the one that it calls itself until it has the first of them.
+	Aliases AliasGUIDs
+	GUID    uint64
 	// Ethernet is its Ethernet function; nil: it has none.
 	Ethernet *EthernetConfig
 }
@@ -60,6 +65,8 @@ type FunctionStatus struct {
 	Config FunctionConfig
 	// Number is that of the virtual function at its port, from 0 on.
 	Number int
+	// Fabric is what it has of an InfiniBand port; nil: the port is Ethernet's.
+	Fabric *FabricStatus
 	// Switch are the counters of its port at the embedded switch, and Forged RoCE packets that it tried to send with another's GID.
 	Switch   eswitch.Counters
 	Forged   uint64
@@ -101,7 +108,11 @@ func (h *Host) functionConfig(f FunctionConfig) (AdapterConfig, error) {
 		return AdapterConfig{}, err
 	case o.virtual():
 		return AdapterConfig{}, command.Errorf(command.Invalid, "Owner: %q is a virtual function itself", o.name)
-	case o.ib != nil || o.cfg.Link == nil || o.cfg.Link.Capabilities().Stations == nil:
+	case o.ib != nil && (f.VLAN != 0 || f.Ethernet != nil || f.Virtual.VSID != 0):
+		return AdapterConfig{}, command.Errorf(command.Unsupported, "VLAN, Ethernet and VSID: adapter %q is an InfiniBand port, which has partitions",
+			o.name)
+	case o.ib != nil:
+	case o.cfg.Link == nil || o.cfg.Link.Capabilities().Stations == nil:
 		return AdapterConfig{}, command.Errorf(command.Unsupported, "adapter %q has no wire of whole Ethernet frames for several functions", o.name)
 	case f.MAC[0]&1 != 0:
 		return AdapterConfig{}, command.Errorf(command.Invalid, "MAC is %v, want the address of one station", net.HardwareAddr(f.MAC[:]))
@@ -114,7 +125,12 @@ func (h *Host) functionConfig(f FunctionConfig) (AdapterConfig, error) {
 	cfg.Name, cfg.Addr, cfg.MAC, cfg.VLAN, cfg.GUID = f.Name, f.Addr.Addr(), f.MAC, f.VLAN, 0
 	cfg.Addrs, cfg.Networks, cfg.FollowInterface, cfg.Device, cfg.Port = nil, []netip.Prefix{f.Addr}, false, "", 1
 	cfg.Link, cfg.Ethernet, cfg.ShareWith, cfg.Disabled, cfg.NoRawPackets, cfg.NoRDMA = nil, f.Ethernet, &owner, false, false, false
-	cfg.Path, cfg.Virtual, cfg.virtualOf = o.path, &Virtual{VSID: f.Virtual.VSID, NoRDMA: f.Virtual.NoRDMA}, f.Owner
+	cfg.aliases = f.Aliases
+	if o.ib != nil {
+		cfg.MAC, cfg.GUID = [6]byte{}, f.GUID
+	}
+	cfg.Path, cfg.virtualOf = o.path, f.Owner
+	cfg.Virtual = &Virtual{VSID: f.Virtual.VSID, NoRDMA: f.Virtual.NoRDMA, PKeys: f.Virtual.PKeys}
 	return cfg, nil
 }
 
@@ -146,6 +162,7 @@ func (h *Host) SetFunction(index uint32, v Virtual) error {
 		a.cfg.Virtual = before
 		return errors.Join(err, a.reseat(), a.port.admit(a))
 	}
+	a.reshare()
 	a.station.SetShare(h.now(), v.Share)
 	a.switchStation(a.enabled)
 	a.guardRaw()
@@ -229,7 +246,7 @@ func (h *Host) Functions(owner uint32) (list []FunctionStatus) {
 		f := FunctionStatus{AdapterStatus: a.snapshot(), Number: a.number, Forged: a.guard.Forged,
 			Config: FunctionConfig{Owner: owner, Name: a.name, Addr: a.cfg.Networks[0], MAC: a.mac, VLAN: a.cfg.VLAN,
 				Virtual: *a.cfg.Virtual},
-			Frames: a.carriedAll()}
+			Frames: a.carriedAll(), Fabric: a.fabricStatus()}
 		f.QPs = a.qpStatus()
 		if s := a.port.embedded.Switch; s != nil && a.at != eswitch.Wire {
 			f.Switch = *s.Counters(a.at)
@@ -308,7 +325,7 @@ func (a *adapter) within(from *adapter) bool {
 
 // policed returns the state of the wire as a function's policy makes it.
 func (a *adapter) policed(s link.State) link.State {
-	if a.virtual() {
+	if a.virtual() && a.ib == nil {
 		switch a.cfg.Virtual.Link {
 		case LinkUp:
 			s.Up = true

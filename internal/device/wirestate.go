@@ -94,6 +94,9 @@ func (a *adapter) lit() error {
 // to another. An InfiniBand port's link sees to that itself.
 func (a *adapter) cut() {
 	if a.ib != nil {
+		if a.station != nil {
+			a.station.Cut(a.switchedDown())
+		}
 		return
 	}
 	if a.station != nil {

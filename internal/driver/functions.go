@@ -171,9 +171,15 @@ func (d *Driver) startFunctions(i uint32) {
 		if name := d.functionName(i, n); d.functions.find(name) == nil {
 			mac := functionMAC(pf, n)
 			of := device.FunctionConfig{Owner: i, Name: name, MAC: mac, Addr: linkLocal(mac)}
+			if d.infiniBand(int(i)) {
+				of.Addr = netip.Prefix{}
+			}
 			f := &virtualFunction{byKeys: true, decision: decision{cfg: of}}
 			if kept, ok := d.registry.Function(d.running[i].known(), name); ok && !kept.Created {
 				d.recall(f, kept)
+			}
+			if d.infiniBand(int(i)) {
+				d.identifyFabric(f, n)
 			}
 			d.functions.add(f)
 		}
@@ -289,6 +295,9 @@ func (d *Driver) grants(i int) sriov.Grant {
 		o := d.running[p]
 		v.Ports = append(v.Ports, sriov.Port{Offered: o.value("*SRIOV") != 0, Allowed: uint32(o.value("*NumVFs")),
 			InfiniBand: d.infiniBand(int(p)), Wire: d.noFunctions(int(p))})
+		if d.infiniBand(int(p)) {
+			v.Ports[n].Rows, v.Ports[n].ByLID = uint32(d.mostFabric(p)), d.byLID(p)
+		}
 		if int(p) == i {
 			own = n
 		}
@@ -301,31 +310,8 @@ func (d *Driver) noFunctions(i int) string {
 	if t, _ := d.Roster.Of(i); t != nil {
 		return "the adapter's wire is in team " + strconv.Quote(t.Name)
 	}
-	if a := &d.cfg.Adapters[i]; !a.WholeFrames() {
+	if a := &d.cfg.Adapters[i]; !a.WholeFrames() && !d.infiniBand(i) {
 		return "the adapter's wire are UDP sockets, which have no room for other functions: wires of whole frames have"
 	}
 	return ""
-}
-
-// functionName returns the name of virtual function n of adapter i that the keys have.
-func (d *Driver) functionName(i, n uint32) string {
-	base := strings.Map(func(r rune) rune {
-		if plainName(r) {
-			return r
-		}
-		return '-'
-	}, d.running[i].Name)
-	return fmt.Sprintf("%s-vf%d", base[:min(len(base), mostFunctionName-6)], n)
-}
-
-// functionMAC returns the MAC of virtual function n of an adapter with a MAC: that with another second byte, locally administered.
-func functionMAC(mac [6]byte, n uint32) [6]byte {
-	mac[0], mac[1] = mac[0]&^1|2, mac[1]^byte(n+1)
-	return mac
-}
-
-// linkLocal returns the address that a MAC has on every link (RFC 4291, 2.5.6).
-func linkLocal(mac [6]byte) netip.Prefix {
-	a := [16]byte{0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe, 13: mac[3], 14: mac[4], 15: mac[5]}
-	return netip.PrefixFrom(netip.AddrFrom16(a), 64)
 }

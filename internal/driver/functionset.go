@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -38,7 +39,7 @@ func (d *Driver) CreateFunction(q api.FunctionRequest) (api.FunctionStatus, erro
 		return api.FunctionStatus{}, err
 	}
 	f := &virtualFunction{decision: decision{cfg: device.FunctionConfig{Owner: i, Name: q.Name}}}
-	if err := f.set(q.Settings); err != nil {
+	if err := errors.Join(d.suits(i, q.Settings), f.set(q.Settings)); err != nil {
 		return api.FunctionStatus{}, err
 	}
 	if err := d.mayAdmit(q.Name, f.group); err != nil {
@@ -53,6 +54,7 @@ func (d *Driver) CreateFunction(q api.FunctionRequest) (api.FunctionStatus, erro
 		return api.FunctionStatus{}, errors.Join(wrongFunction(err), d.forgetFunction(f))
 	}
 	d.functions.add(f)
+	d.awaitAlias(f)
 	for _, s := range d.functionStatus(i) {
 		if s.Name == q.Name {
 			return s, nil
@@ -77,8 +79,11 @@ func (d *Driver) mayCreate(i uint32, name string) error {
 
 // roomForFunction returns why an adapter's port has no virtual function, or no more.
 func (d *Driver) roomForFunction(i uint32) error {
-	if d.infiniBand(int(i)) {
-		return fmt.Errorf("%w: virtual functions of InfiniBand ports are not built yet", api.ErrUnsupported)
+	if d.infiniBand(int(i)) && d.byLID(i) {
+		return fmt.Errorf("%w: %s", api.ErrUnsupported, sriov.ByLID)
+	}
+	if d.infiniBand(int(i)) && len(d.functions.of(i)) >= d.mostFabric(i) {
+		return fmt.Errorf("%w: an InfiniBand port has GIDs for %d virtual functions, and no more", api.ErrUnsupported, d.mostFabric(i))
 	}
 	if why := d.noFunctions(int(i)); why != "" {
 		return fmt.Errorf("%w: %v: %s", api.ErrUnsupported, sriov.NoVfBarSpace, why)
@@ -94,32 +99,6 @@ func (d *Driver) roomForFunction(i uint32) error {
 		return fmt.Errorf("%w: %s has %d virtual functions, and no more", api.ErrUnsupported, of, most)
 	}
 	return nil
-}
-
-// identify gives a virtual function that was created by command the MAC and the address that it was not given. The MAC is kept.
-func (d *Driver) identify(f *virtualFunction) {
-	if f.cfg.MAC == ([6]byte{}) {
-		f.cfg.MAC = d.freeMAC(f.cfg.Owner)
-		f.give("mac", net.HardwareAddr(f.cfg.MAC[:]).String())
-	}
-	if !f.cfg.Addr.IsValid() {
-		f.cfg.Addr = linkLocal(f.cfg.MAC)
-		f.give("address", f.cfg.Addr.String())
-	}
-}
-
-// freeMAC returns a MAC for a virtual function of adapter i that none of its port has, those of its keys included.
-func (d *Driver) freeMAC(i uint32) [6]byte {
-	taken := map[[6]byte]bool{}
-	for _, f := range d.functions.of(i) {
-		taken[f.cfg.MAC] = true
-	}
-	pf := d.host.Overview().Adapters[i].MAC
-	for n := uint32(sriov.MostPerPort); ; n++ {
-		if mac := functionMAC(pf, n); !taken[mac] || n == 2*sriov.MostPerPort {
-			return mac
-		}
-	}
 }
 
 // wrongFunction names the word of a setting that the device refuses.
@@ -146,11 +125,14 @@ func (d *Driver) setFunction(q api.FunctionRequest) error {
 		return err
 	}
 	if len(q.Settings) == 0 {
-		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, vsid=, link=, max=, min=, queues=, rdma=, trust=, group=, tap=, host=, hostpeer=, netns=")
+		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, vsid=, link=, max=, min=, queues=, rdma=, trust=, group=, tap=, host=, hostpeer=, netns=, guid=, pkeys=")
 	}
 	next := f.decision
-	if err := next.set(q.Settings); err != nil {
+	if err := errors.Join(d.suits(f.cfg.Owner, q.Settings), next.set(q.Settings)); err != nil {
 		return err
+	}
+	if d.infiniBand(int(f.cfg.Owner)) {
+		next.cfg.GUID = cmp.Or(next.cfg.Aliases.List[0], next.cfg.GUID)
 	}
 	before := f.decision
 	if err := d.decide(f, next, q.Anew); err != nil {
@@ -220,7 +202,7 @@ func (d *Driver) admitGroup(f *virtualFunction, next *decision) error {
 // same reports whether a virtual function stays the same one for its programs and its host when another decision is taken.
 func (f *decision) same(next *decision) bool {
 	a, b := &f.cfg, &next.cfg
-	return a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN && a.Virtual.NoRDMA == b.Virtual.NoRDMA &&
+	return a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN && a.Aliases == b.Aliases && a.Virtual.NoRDMA == b.Virtual.NoRDMA &&
 		a.Virtual.VSID == b.Virtual.VSID && f.host == next.host &&
 		f.queues == next.queues
 }
@@ -351,8 +333,10 @@ func (f *decision) setOne(name, value string) (err error) {
 		_, err = groupID(value)
 	case "tap", "host", "hostpeer", "netns":
 		return f.host.set(name, value)
+	case "guid", "pkeys":
+		return f.setFabric(name, value)
 	default:
-		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, vsid, link, max, min, queues, rdma, trust, group, tap, host, hostpeer, netns")
+		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, vsid, link, max, min, queues, rdma, trust, group, tap, host, hostpeer, netns, guid, pkeys")
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"maps"
 	"net"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -19,14 +20,13 @@ func (d *Driver) Functions() []api.FunctionStatus {
 	return out
 }
 
-// sriovStatus returns what SR-IOV's configuration grants adapter i; nil for an InfiniBand port. The caller holds changes.
+// sriovStatus returns what SR-IOV's configuration grants adapter i. The caller holds changes.
 func (d *Driver) sriovStatus(i uint32) *api.SRIOVStatus {
-	if d.infiniBand(int(i)) {
-		return nil
-	}
 	g := d.grants(int(i))
 	s := &api.SRIOVStatus{Support: g.Support.String(), Cause: g.Cause, Granted: g.VFs, Requested: g.Requested}
-	d.showSwitch(i, s)
+	if !d.infiniBand(int(i)) {
+		d.showSwitch(i, s)
+	}
 	return s
 }
 
@@ -53,6 +53,10 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 			TAP: f.host.tap(), NetNS: f.host.space, Host: f.host.word(), HostPeer: f.host.remote(),
 			QueuesRequested: f.queues, Counters: map[string]uint64{},
 		}
+		if d.infiniBand(int(i)) {
+			o := now[f.cfg.Name]
+			showFabric(&s, &f.cfg, &o)
+		}
 		if f.end != nil && f.end.place == f.host {
 			s.HostState = f.end.state()
 		}
@@ -64,7 +68,7 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 		if o, ok := now[f.cfg.Name]; ok {
 			s.GUID = o.Info.GUID
 			s.Number, s.Up, s.Programs, s.QPs = o.Number, o.Up, o.Programs, o.Objects.QP
-			s.Counters = functionCounters(&o)
+			maps.Copy(s.Counters, functionCounters(&o))
 			if e := hosts[f.cfg.Name]; e != nil {
 				s.Rings, s.VMQ = rings(e), d.queueStatus(i, f.cfg.Name)
 				s.Counters["host_lost"], s.Counters["host_dropped"] = hostLosses(e)

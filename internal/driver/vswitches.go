@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -32,6 +33,9 @@ func (d *Driver) switchPlace(adapter string) (string, error) {
 	i, err := d.find(adapter)
 	if err != nil {
 		return "", err
+	}
+	if d.infiniBand(int(i)) { // "Create an SR-IOV-enabled Virtual Switch over NVIDIA Ethernet Adapter" (WinOF-2 24.4)
+		return "", fmt.Errorf("%w: virtual switches are over Ethernet adapters", api.ErrUnsupported)
 	}
 	return adapter, d.roomForFunction(i)
 }

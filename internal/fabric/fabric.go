@@ -99,7 +99,7 @@ const (
 	adapterPKeys   = 64
 	switchPKeys    = 8 // of port 0
 	enforcedPKeys  = 64
-	adapterGUIDs   = 32
+	adapterGUIDs   = 80 // link.GUIDRows
 	arbitrationCap = 8
 	vlCap          = 4 // VL0-7
 	revision       = 0xa1

@@ -105,7 +105,7 @@ func TestStatuses(t *testing.T) {
 		{"P_Keys of a switch's port 0", mad.MethodGet, mad.AttrPKeyTable, 0, []uint8{1}, mad.StatusOK},
 		{"P_Keys of a switch's port", mad.MethodGet, mad.AttrPKeyTable, 8<<16 | 1, []uint8{1}, mad.StatusOK},
 		{"P_Keys of no port", mad.MethodGet, mad.AttrPKeyTable, 9 << 16, []uint8{1}, mad.StatusInvalidField},
-		{"GUIDs beyond GUIDCap", mad.MethodGet, mad.AttrGUIDInfo, 4, nil, mad.StatusInvalidField},
+		{"GUIDs beyond GUIDCap", mad.MethodGet, mad.AttrGUIDInfo, 10, nil, mad.StatusInvalidField},
 		{"lanes of no port", mad.MethodGet, mad.AttrSLtoVLMappingTable, 9 << 8, []uint8{1}, mad.StatusInvalidField},
 		{"second half of a short arbitration table", mad.MethodGet, mad.AttrVLArbitrationTable, 2<<16 | 1, []uint8{1},
 			mad.StatusInvalidField},

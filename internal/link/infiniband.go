@@ -5,6 +5,9 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
+// GUIDRows is how many rows the GUIDInfo of a port of ours has: 16 for its physical function, and 2 for each of 32 virtual ones.
+const GUIDRows = 80
+
 // Port is the state of an InfiniBand port at one moment, as set by its fabric and the subnet manager. The
 // receiver may keep it; the slices are never modified.
 type Port struct {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/eth"
-	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // group is the bit of a MAC that is set in addresses of groups (IEEE 802, 8.2.2).
@@ -19,9 +18,6 @@ const vlanID = 0x0fff
 func (w *Wire) classify(in *frame.In) *place {
 	if len(w.places) == 0 {
 		return nil
-	}
-	if w.InfiniBand {
-		return w.byGID(in)
 	}
 	e, packet, err := eth.ParseEthernet(in.Data)
 	if err != nil || e.Dst[0]&group != 0 {
@@ -141,20 +137,4 @@ func isRoCE(t eth.EtherType, packet []byte, port uint16) bool {
 		udp = data
 	}
 	return len(udp) >= eth.UDPLen && eth.UDP(udp).DstPort() == port
-}
-
-// byGID returns the place of the station with the destination GID of an InfiniBand packet; packets without a global
-// route header are for the first station. Subnet management packets do not come here: QP0 is the link's.
-func (w *Wire) byGID(in *frame.In) *place {
-	const end = ib.LRHLen + ib.GRHLen
-	if len(in.Data) >= end && ib.LRH(in.Data).NextHeader() == ib.LNHGlobal {
-		dst := ib.GRH(in.Data[ib.LRHLen:end]).DGID().Addr()
-		for i := range w.places {
-			if x := &w.places[i]; x.station.GID == dst {
-				return x
-			}
-		}
-		return nil
-	}
-	return &w.places[0]
 }

@@ -238,7 +238,7 @@ func TestEmbedded_TakesLarge(t *testing.T) {
 	h := newHive(t, eswitch.Config{})
 	h.add(eswitch.PF, 1, 0, anyVLAN)
 	a, c, d := h.add(eswitch.VF(0), 10, 0, nil), h.add(eswitch.VF(1), 12, 100, nil), h.add(eswitch.VF(2), 13, 100, nil)
-	pf := h.w.at(h.p.stations[1]).station
+	pf := h.w.place(h.p.stations[1]).station
 	of := func(b *bee) *Station {
 		for _, s := range h.p.stations {
 			if s.Kind == Ethernet && s.MAC == b.mac {

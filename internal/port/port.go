@@ -208,6 +208,9 @@ func (p *Port) seal(now clock.Time, out []frame.Out) {
 			}
 			switch {
 			case w.InfiniBand:
+				if s.Virtual {
+					p.refuseManagement(s, out[:n])
+				}
 				p.turnGroups(w, s, out[:n])
 			case s.Kind != Agent && w.embedded != nil:
 				p.switched(now, w, s, out[:n])

@@ -32,6 +32,10 @@ func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
 		p.give(now, &w.places[0], in)
 		return
 	}
+	if w.InfiniBand {
+		p.fromFabric(now, w, in)
+		return
+	}
 	for len(in) > 0 {
 		x := w.classify(&in[0])
 		n, many := 1, multicast(&in[0])

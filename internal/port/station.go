@@ -32,9 +32,12 @@ type Station struct {
 	// MAC and VLAN tell its frames on a wire of several stations; VLAN is an identifier, 0 for untagged frames.
 	MAC  eth.MAC
 	VLAN uint16
-	// GID tells its packets on an InfiniBand wire of several stations.
-	GID  netip.Addr
-	Kind Kind
+	// Owns reports whether it has a GID, which tells its packets on an InfiniBand wire of several stations. nil: it is the only one.
+	Owns func(gid netip.Addr) bool
+	// Virtual stations of an InfiniBand wire send nothing to QP0; Refused counts what they tried.
+	Virtual bool
+	Refused uint64
+	Kind    Kind
 	// At is its port at the switch that is embedded in its wire, if one is; Tag is the tag, an identifier and perhaps a priority, of a
 	// VLAN that its function, which is no RDMA function, knows nothing of.
 	At  eswitch.Port
@@ -55,6 +58,7 @@ type Station struct {
 	lender   Lender // likewise
 	waiter   Waiter
 	filler   Filler
+	numbered Numbered
 	patient  Patient
 	obeyed   uint8   // priorities that patient was told
 	steerer  Steerer // function of a Steered station
@@ -103,6 +107,7 @@ func (p *Port) Attach(f Function, s Station) *Station {
 	s.lender, _ = f.(Lender)
 	s.waiter, _ = f.(Waiter)
 	s.filler, _ = f.(Filler)
+	s.numbered, _ = f.(Numbered)
 	s.patient, _ = f.(Patient)
 	switch s.Kind {
 	case Steered:

@@ -95,15 +95,15 @@ func (p *Port) turn(now clock.Time, w *Wire, from *Station, out []frame.Out) {
 	}
 }
 
-// turnGroups keeps those of a station's packets on an InfiniBand wire that are for groups to which it is attached itself. They leave,
-// too.
+// turnGroups keeps those of a station's packets on an InfiniBand wire that are for groups to which it or another one there is
+// attached. They leave, too.
 func (p *Port) turnGroups(w *Wire, from *Station, out []frame.Out) {
 	if from.Attached == nil {
 		return
 	}
 	for i := range out {
 		r := out[i].Route
-		if r == nil || r.IB.DLID < ib.LIDFirstMulticast || !from.Attached(r.Dst) {
+		if r == nil || r.IB.DLID < ib.LIDFirstMulticast || !w.attached(r.Dst) {
 			continue
 		}
 		if !p.turned.add(w, from, &out[i]) {
@@ -135,8 +135,8 @@ func (p *Port) deliverTurned(now clock.Time) {
 		t.in[0] = frame.In{Data: f.data, Raw: true, Task: f.task}
 		t.given++
 		if f.wire.InfiniBand {
-			if x := f.wire.at(f.from); x != nil {
-				p.give(now, x, t.in[:1])
+			if g, ok := groupOf(&t.in[0]); ok {
+				p.giveGroup(now, f.wire, g, &t.in[0], true)
 			}
 			continue
 		}
@@ -170,16 +170,6 @@ func (p *Port) deliverTurned(now clock.Time) {
 		x.station.Carried.received(t.in[:n], true)
 		p.give(now, x, t.in[:n])
 	}
-}
-
-// at returns a station's place on the wire; nil: it has none.
-func (w *Wire) at(s *Station) *place {
-	for i := range w.places {
-		if w.places[i].station == s {
-			return &w.places[i]
-		}
-	}
-	return nil
 }
 
 // multicast reports whether a frame is for a group, or everybody.

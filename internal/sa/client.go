@@ -217,6 +217,12 @@ func (c *Client) Receive(now clock.Time, b []byte) bool {
 	return true
 }
 
+// Expects reports whether a MAD of the class has the transaction of an unanswered request.
+func (c *Client) Expects(b []byte) bool {
+	m, err := mad.ParseSA(b)
+	return err == nil && m.Method&0x80 != 0 && c.pending[m.TransactionID] != nil
+}
+
 func attributeOf(p *pending) uint16 { return uint16(p.mad[16])<<8 | uint16(p.mad[17]) }
 
 func (c *Client) finish(now clock.Time, p *pending, a Answer) {

@@ -34,6 +34,21 @@ func Leave(mgid, port ib.GID, state uint8) Request {
 		Mask: mad.MemberMGID | mad.MemberPortGID | mad.MemberJoinState}
 }
 
+// GUIDs asks for entries of a block of a port's GUIDInfo, bit i of entries for entry i: those in table, or any that the administration
+// chooses where that is 0 (IBA 15.2.5.18). Return undoes it.
+func GUIDs(lid ib.LID, block, entries uint8, table mad.GUIDInfo) Request {
+	r := mad.GUIDInfoRecord{LID: lid, Block: block, Table: table}
+	return Request{Method: mad.MethodSet, Attribute: mad.AttrGUIDInfoRecord, Data: r.Append(nil),
+		Mask: mad.GUIDComponentLID | mad.GUIDComponentBlock | uint64(entries)*mad.GUIDComponentFirst}
+}
+
+// ReturnGUIDs gives entries of a block back.
+func ReturnGUIDs(lid ib.LID, block, entries uint8) Request {
+	r := GUIDs(lid, block, entries, mad.GUIDInfo{})
+	r.Method = mad.MethodDelete
+	return r
+}
+
 const (
 	// atsName and atsID identify the service by which ports are found by their IP addresses: the DAPL
 	// Address Translation Service. Its record has the address in its first 16 bytes of data, an IPv4

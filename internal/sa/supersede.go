@@ -1,6 +1,7 @@
 package sa
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -10,6 +11,7 @@ import (
 // Where a MAD of the administration has its method and its record (IBA 15.2.1.1).
 const (
 	methodAt = 3
+	maskAt   = recordAt - 8
 	recordAt = mad.Len - mad.SADataLen
 )
 
@@ -45,8 +47,9 @@ func (p *pending) undoes(former *pending) bool {
 	return false
 }
 
-// concerns reports whether a request is about the record of a former one: the same service (IBA 15.2.5.14: ID, GID and P_Key), or the same
-// membership (15.2.5.17: MGID and PortGID) of a kind that both name (some), or of all kinds that the former one names.
+// concerns reports whether a request is about the record of a former one: the same service (IBA 15.2.5.14: ID, GID and P_Key), the same
+// membership (15.2.5.17: MGID and PortGID) of a kind that both name (some), or of all kinds that the former one names, or the same
+// entries of a block of GUIDs (15.2.5.18).
 func (p *pending) concerns(former *pending, some bool) bool {
 	switch attributeOf(p) {
 	case mad.AttrServiceRecord:
@@ -63,6 +66,13 @@ func (p *pending) concerns(former *pending, some bool) bool {
 			return a.JoinState&b.JoinState != 0
 		}
 		return b.JoinState&^a.JoinState == 0
+	case mad.AttrGUIDInfoRecord:
+		a, err := mad.ParseGUIDInfoRecord(p.mad[recordAt:])
+		b, failed := mad.ParseGUIDInfoRecord(former.mad[recordAt:])
+		return err == nil && failed == nil && a.LID == b.LID && a.Block == b.Block && p.mask() == former.mask()
 	}
 	return false
 }
+
+// mask returns the components of the request's record that count.
+func (p *pending) mask() uint64 { return binary.BigEndian.Uint64(p.mad[maskAt:]) }

@@ -50,9 +50,16 @@ type Port struct {
 	Allowed uint32
 	// InfiniBand says that it is no Ethernet port.
 	InfiniBand bool
+	// Rows is for how many virtual functions an InfiniBand port has GIDs.
+	Rows uint32
+	// ByLID is SRIOV_IB_ROUTING_MODE 1 of it: virtual functions with LIDs of their own, which are not built.
+	ByLID bool
 	// Wire says why its wire has no room for other functions; empty: it has.
 	Wire string
 }
+
+// ByLID says why an InfiniBand port with SRIOV_IB_ROUTING_MODE 1 has no virtual functions.
+const ByLID = "SRIOV_IB_ROUTING_MODE of the port is 1 (LID), and virtual functions share its LID: they are found by alias GIDs (0)"
 
 // Support is what Get-NetAdapterSriov prints as SriovSupport. The manuals print NoVfBarSpace (WinOF-2 24.4, Verifying Sufficient
 // Resources are Available in the Adapter to Enable SR-IOV VFs), for adapters that have no room for their virtual functions.
@@ -107,6 +114,9 @@ func (d *Device) grant(i int) Grant {
 	}
 	g.Support = Supported
 	share := d.share(i)
+	if p.InfiniBand {
+		share = min(share, p.Rows)
+	}
 	g.VFs = min(share, p.Allowed)
 	g.NoRoCE = d.Generation == catalogue.MLX4 && d.Mode != Manual && int(d.Mode) != i
 	switch {
@@ -130,8 +140,8 @@ func (d *Device) off(p *Port) string {
 	case d.Generation == catalogue.MLX4 && d.anyInfiniBand():
 		// "SR-IOV cannot be enabled if one of the ports is InfiniBand" (WinOF 5.50, 4.5.3.4.2).
 		return "a port of the device is InfiniBand"
-	case p.InfiniBand:
-		return "the port is InfiniBand, whose virtual functions are not built yet"
+	case p.InfiniBand && p.ByLID:
+		return ByLID
 	case !p.Offered:
 		return "*SRIOV is 0"
 	case p.Allowed == 0:

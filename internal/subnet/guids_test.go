@@ -36,6 +36,9 @@ func TestGivenGUIDs(t *testing.T) {
 	if status != 0 || g[0] != own || g[1] != alias || g[2] != 0 || g[3] != 0x0014052000000001 {
 		t.Fatalf("status %#x, GUIDs %x", status, g)
 	}
+	if status, g := set(k, mad.MethodSet, k.LID, 0, both|1<<10, mad.GUIDInfo{6: alias}); status != 0 || g[1] != alias || g[6] != 0 {
+		t.Errorf("a GUID that another entry of the port has, behind those in use: status %#x, %x", status, g)
+	}
 	b.run(time.Second)
 	if got := n[1].ports[1].guid[0]; got != g {
 		t.Errorf("the port has %x, want %x", got, g)

@@ -33,6 +33,8 @@ type Config struct {
 	// PKeys is the partition table of the port; nil means only the default partition 0xffff. SetPKeys
 	// changes it.
 	PKeys []ib.PKey
+	// Management is the partition of QP1 beside those of the table, for functions whose messages go through another's QP1; 0: none.
+	Management ib.PKey
 	// Window limits what is in flight to one destination address.
 	Window congestion.Config
 	// MTU is the active MTU of the port, the maximum length of a datagram of UD queue pairs; 0 means 4096.
@@ -52,6 +54,8 @@ type Config struct {
 	// nil, for tests, they are consecutive and begin with FirstQPN; 0 means 0x11.
 	Random   func() uint64
 	FirstQPN uint32
+	// Taken reports whether another function at the port has a QP number, for ports that tell functions by these; nil: there is none.
+	Taken func(qpn uint32) bool
 	// AnySourcePort accepts packets of a connected QP from any UDP port of its peer's address. Otherwise
 	// they must come from the port that its first packet came from.
 	AnySourcePort bool

@@ -128,6 +128,9 @@ func (e *Engine) SetPKeys(keys []ib.PKey) {
 	}
 }
 
+// SetManagement changes Config.Management.
+func (e *Engine) SetManagement(k ib.PKey) { e.cfg.Management = k }
+
 func (e *Engine) pkeyAt(index uint32) ib.PKey {
 	if uint64(index) >= uint64(len(e.cfg.PKeys)) {
 		return 0

@@ -73,13 +73,16 @@ func (e *Engine) AllocateNumber(now clock.Time) (uint32, error) {
 		}
 		qpn := t.next&(all-1)<<e.cfg.LoopBits | e.cfg.Loop
 		t.next++
-		if qpn > uint32(ib.QPGSI) && qpn <= maxQPN && t.Free(qpn) {
+		if qpn > uint32(ib.QPGSI) && qpn <= maxQPN && t.Free(qpn) && (e.cfg.Taken == nil || !e.cfg.Taken(qpn)) {
 			t.Put(qpn, nil)
 			return qpn, nil
 		}
 	}
 	return 0, ErrNumbers
 }
+
+// HasNumber reports whether a QP number is in use or reserved here.
+func (e *Engine) HasNumber(qpn uint32) bool { return e.table.Has(qpn) }
 
 // FreeNumber returns a number for which no QP was created.
 func (e *Engine) FreeNumber(qpn uint32) { e.table.free(qpn) }

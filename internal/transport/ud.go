@@ -88,7 +88,7 @@ func (e *Engine) receiveUD(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte, 
 	dest := bth.DestQP()
 	switch dest {
 	case ib.QPGSI:
-		if !e.anyPKey(bth.PKey()) {
+		if !e.anyPKey(bth.PKey()) && !ib.PKeyMatch(bth.PKey(), e.cfg.Management) {
 			e.violated(in, link.PKeyViolation)
 			return
 		}

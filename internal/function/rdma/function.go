@@ -74,6 +74,12 @@ func (f *Function) Place(next *frame.Next, in []frame.In) (int, bool) {
 	return f.Engine.Place(next, in)
 }
 
+// HasNumber implements port.Numbered.
+func (f *Function) HasNumber(qpn uint32) bool { return f.Engine.HasNumber(qpn) }
+
+// Expects implements port.Numbered.
+func (f *Function) Expects(m []byte) bool { return f.GSI.Expects(m) }
+
 // Drive tells whose turn it is; nil: that of no program.
 func (f *Function) Drive(p *transport.Program) {
 	f.driven = p != nil

@@ -25,7 +25,7 @@ const (
 	kindIncident  = 9 // of the fabric, to an Ethernet adapter that asks for them: Incident
 
 	// version is the version of the protocol: both ends must have the same.
-	version = 2
+	version = 3
 	magic   = 0x43564253
 
 	// MaxMessage is the maximum length of a message.
@@ -83,7 +83,7 @@ type wirePort struct {
 	Prefix, NodeGUID, Reregister                                         uint64
 	Capabilities                                                         uint32
 	SLtoVL                                                               [16]uint8
-	GUIDs                                                                [32]uint64
+	GUIDs                                                                [link.GUIDRows]uint64
 	PKeys                                                                [64]uint16
 }
 

@@ -27,10 +27,11 @@ func TestMessages(t *testing.T) {
 	}
 	p := link.Port{State: mad.PortActive, Physical: mad.PhysicalLinkUp, LID: 7, LMC: 2, SMLID: 1, SMSL: 3, Prefix: 0xfe80 << 48,
 		NodeGUID: 5,
-		GUIDs:    make([]uint64, 32), PKeys: make([]ib.PKey, 64), SLtoVL: [16]uint8{1, 2, 3}, MTU: ib.MTU2048, MaxMTU: ib.MTU4096,
+		GUIDs:    make([]uint64, link.GUIDRows),
+		PKeys:    make([]ib.PKey, 64), SLtoVL: [16]uint8{1, 2, 3}, MTU: ib.MTU2048, MaxMTU: ib.MTU4096,
 		Width: mad.Width4x,
 		Speed: mad.SpeedNDR, Capabilities: 0xabc, SubnetTimeout: 18, Reregister: 9}
-	p.GUIDs[31], p.PKeys[63] = 77, 0x8001
+	p.GUIDs[link.GUIDRows-1], p.PKeys[63] = 77, 0x8001
 	if got, err := parsePort(PortMessage(&p)); err != nil || !reflect.DeepEqual(got, p) {
 		t.Errorf("port: %+v (%v), want %+v", got, err, p)
 	}

@@ -305,7 +305,7 @@ func TestDoor(t *testing.T) {
 	from, other := netip.MustParseAddrPort("192.0.2.1:5"), netip.MustParseAddrPort("192.0.2.1:6")
 	key := []byte("a key of some length")
 	hello := Hello{Node: "hca", Port: 1, VCRC: true, Program: "test"}
-	port := link.Port{MTU: ib.MTU2048, MaxMTU: ib.MTU4096, GUIDs: make([]uint64, 32), PKeys: make([]ib.PKey, 64), LID: 9}
+	port := link.Port{MTU: ib.MTU2048, MaxMTU: ib.MTU4096, GUIDs: make([]uint64, link.GUIDRows), PKeys: make([]ib.PKey, 64), LID: 9}
 	d := NewDoor(key)
 	g := greeter{greeting: Greeting{Session: 77, Size: 1472, Window: 1 << 17, Hello: hello}, key: key}
 	first := g.greeting.Greet(g.cookie, g.key)

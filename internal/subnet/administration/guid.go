@@ -55,7 +55,7 @@ func (a *SA) setGUIDs(r *request) {
 			if want = rec.Table[i]; want == 0 {
 				want = a.makeUpGUID()
 			}
-			if owner, given := a.guids.owner[want]; given && (owner != guid || a.guids.byPort[guid][at] != want) ||
+			if owner, given := a.guids.owner[want]; given && (owner != guid || a.guidAt(guid, at) != want) ||
 				n.EndPortOfGUID(want) != topology.None {
 				want = 0 // it belongs to another port
 			}
@@ -67,6 +67,14 @@ func (a *SA) setGUIDs(r *request) {
 	}
 	rec.LID, rec.Table = n.Ports[p].Info.LID, a.GUIDs(GUIDBlock{guid, rec.Block})
 	a.one(r, rec.Append(nil))
+}
+
+// guidAt returns an entry of a port's table, 0 beyond what is in use.
+func (a *SA) guidAt(port uint64, at int) uint64 {
+	if t := a.guids.byPort[port]; at < len(t) {
+		return t[at]
+	}
+	return 0
 }
 
 // makeUpGUID returns an unused GUID, or 0 if the administration may not generate any.

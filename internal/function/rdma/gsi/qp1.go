@@ -116,6 +116,22 @@ func (g *QP1) receive(now clock.Time, d *transport.Datagram) {
 	g.CM.Receive(now, d.MAD[:], from)
 }
 
+// Expects reports whether a message for QP1 answers a request to the subnet administration, or concerns a connection, of this one.
+func (g *QP1) Expects(m []byte) bool {
+	if m[1] == mad.ClassSubnetAdm {
+		return g.IB != nil && g.IB.Expects(m)
+	}
+	return g.CM.Expects(m)
+}
+
+// management returns the partition of requests to the subnet administration.
+func (g *QP1) management() ib.PKey {
+	if g.IB.Virtual() {
+		return g.IB.Management()
+	}
+	return g.IB.MemberKey(ib.PKeyDefault)
+}
+
 // Answer passes the messages of this host's other adapters to the connection manager, and what it sends
 // on. It reports whether there were any.
 func (g *QP1) Answer(now clock.Time) bool {
@@ -170,7 +186,7 @@ func (g *QP1) serve(now clock.Time) bool {
 			to := peer{local: frame.LIDAddr(g.IB.Settings().LID), remote: frame.LIDAddr(d.DLID), sl: d.SL}
 			if r := g.routeIB(to); r != nil {
 				// a full queue drops it; it is retransmitted
-				_ = g.Engine.SendDatagram(r, uint32(ib.QPGSI), g.IB.MemberKey(ib.PKeyDefault), d.MAD[:])
+				_ = g.Engine.SendDatagram(r, uint32(ib.QPGSI), g.management(), d.MAD[:])
 			}
 		}
 	}

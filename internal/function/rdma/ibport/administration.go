@@ -6,7 +6,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/sa"
-	"github.com/softvpi/softvpi/wire/ib"
 )
 
 const (
@@ -26,6 +25,9 @@ func (p *Port) Ask(now clock.Time, r sa.Request, done func(now clock.Time, answe
 	}
 	p.tickets[t] = done
 }
+
+// Expects reports whether an arrived MAD of the administration's class answers a request of this port.
+func (p *Port) Expects(m []byte) bool { return p.client.Expects(m) }
 
 // Receive handles an arrived MAD of the administration's class.
 func (p *Port) Receive(now clock.Time, m []byte) { p.client.Receive(now, m) }
@@ -58,13 +60,17 @@ func (p *Port) SetRepetition(timeout time.Duration, retries int) error {
 
 // Deadline returns when Advance must be called next.
 func (p *Port) Deadline() clock.Time {
-	return clock.Min(p.client.Deadline(), clock.Min(p.renew, p.waits.Deadline()))
+	return clock.Min(clock.Min(p.client.Deadline(), p.alias.due), clock.Min(p.renew, p.waits.Deadline()))
 }
 
 // Advance does what is due, and reports whether there was anything.
 func (p *Port) Advance(now clock.Time) (worked bool) {
 	if p.client.Deadline() <= now {
 		p.client.Advance(now)
+		worked = true
+	}
+	if p.alias.due <= now {
+		p.askAliases(now)
 		worked = true
 	}
 	if p.renew <= now {
@@ -74,8 +80,11 @@ func (p *Port) Advance(now clock.Time) (worked bool) {
 	return p.expire(now) || worked
 }
 
-// Renew makes the next Advance register the addresses.
-func (p *Port) Renew() { p.renew = 0 }
+// Renew makes the next Advance register the addresses, and ask for aliases.
+func (p *Port) Renew() {
+	p.renew = 0
+	p.alias.again()
+}
 
 // Rest stops registrations until Renew, Offer or Resume.
 func (p *Port) Rest() { p.renew = clock.Never }
@@ -98,7 +107,7 @@ func (p *Port) Offer(now clock.Time) {
 	}
 	p.renew = now.Add(offerEvery)
 	for n, ip := range p.offered() {
-		p.Ask(now, sa.Offer(ip, n, p.GID(), p.MemberKey(ib.PKeyDefault), offerLease), func(_ clock.Time, answer *sa.Answer) {
+		p.Ask(now, sa.Offer(ip, n, p.GID(), p.Main(), offerLease), func(_ clock.Time, answer *sa.Answer) {
 			if answer.Err != nil {
 				p.log.Warn("the address cannot be found by others", "address", ip, "cause", answer.Err)
 			}
@@ -112,7 +121,7 @@ func (p *Port) withdraw(now clock.Time) {
 		return
 	}
 	for n := range p.offered() {
-		p.Ask(now, sa.Withdraw(n, p.GID(), p.MemberKey(ib.PKeyDefault)), func(clock.Time, *sa.Answer) {})
+		p.Ask(now, sa.Withdraw(n, p.GID(), p.Main()), func(clock.Time, *sa.Answer) {})
 	}
 }
 
@@ -123,6 +132,7 @@ func (p *Port) offered() []netip.Addr { return p.ips[:min(len(p.ips), sa.MaxATS)
 // because its adapter is disabled.
 func (p *Port) Depart(now clock.Time) {
 	p.withdraw(now)
+	p.returnAliases(now)
 	p.renew = clock.Never
 	for mgid, g := range p.groups {
 		if g.known {

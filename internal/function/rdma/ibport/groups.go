@@ -51,7 +51,7 @@ func (p *Port) IPMGID(group netip.Addr) ib.GID {
 			return g
 		}
 	}
-	key := p.MemberKey(ib.PKeyDefault) | 0x8000
+	key := p.Main() | 0x8000
 	g := ib.GID{0xff, 0x12, signature4 >> 8, signature4 & 0xff, byte(key >> 8), byte(key)}
 	if group.Is4() {
 		v := group.As4()
@@ -147,7 +147,7 @@ func (p *Port) joinAgain(now clock.Time) {
 }
 
 func (p *Port) membership(mgid ib.GID, g *group) mad.MCMemberRecord {
-	return mad.MCMemberRecord{MGID: mgid, PortGID: p.GID(), JoinState: g.state, PKey: p.MemberKey(ib.PKeyDefault), QKey: ib.QKeyRDMAUDP}
+	return mad.MCMemberRecord{MGID: mgid, PortGID: p.GID(), JoinState: g.state, PKey: p.Main(), QKey: ib.QKeyRDMAUDP}
 }
 
 // joined returns the group that an answer describes.

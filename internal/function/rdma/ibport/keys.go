@@ -33,6 +33,24 @@ func KeyIndex(keys []ib.PKey, k ib.PKey) uint32 {
 	return 0
 }
 
+// Main returns the key of the partition that the port uses where nobody asks for one: the default partition, or of a virtual function
+// that is not in it its first.
+func (p *Port) Main() ib.PKey {
+	k := p.MemberKey(ib.PKeyDefault)
+	if k == 0 && p.share != nil {
+		k = p.keys[0]
+	}
+	return k
+}
+
+// wanted returns the partition of paths that are asked for; 0: any of the port's.
+func (p *Port) wanted() ib.PKey {
+	if p.share == nil || p.share.AllKeys {
+		return 0
+	}
+	return p.Main()
+}
+
 // MemberKey returns the port's own key in the partition of k, 0 if it is not a member.
 func (p *Port) MemberKey(k ib.PKey) ib.PKey {
 	if k.Valid() && len(p.keys) > 0 {

@@ -187,7 +187,7 @@ func (p *Port) pathTo(now clock.Time, to ib.GID, done func(now clock.Time, rec *
 	}
 	e = &path{wait: []func(clock.Time, *mad.PathRecord, error){done}}
 	p.paths[to] = e
-	p.Ask(now, sa.Path(p.GID(), to, 0), func(now clock.Time, answer *sa.Answer) {
+	p.Ask(now, sa.Path(p.GID(), to, p.wanted()), func(now clock.Time, answer *sa.Answer) {
 		rec, err := mad.PathRecord{}, answer.Err
 		if err == nil {
 			rec, err = mad.ParsePathRecord(answer.Data[:])

@@ -35,6 +35,9 @@ type Config struct {
 	Transaction uint64
 	// Near finds an active port of this process in the same fabric by an address; nil: there are no others.
 	Near func(ip netip.Addr) (ib.GID, bool)
+	// Share makes it a virtual function's view of the port, whose alias GUIDs are asked for by Aliases; nil: it is the port's own.
+	Share   *Share
+	Aliases Asks
 	// Log receives messages for an administrator.
 	Log *slog.Logger
 }
@@ -45,7 +48,12 @@ type Port struct {
 	set  link.Port // settings as of the link's change count seen
 	seen uint64
 	keys []ib.PKey
-	log  *slog.Logger
+	// physical is what the link says, of which set is what concerns this one.
+	physical link.Port
+	share    *Share // of a virtual function; nil: it is none
+	reserved int    // first row of virtual functions; 0: there are none
+	alias    alias
+	log      *slog.Logger
 
 	client  *sa.Client
 	tickets map[sa.Ticket]func(now clock.Time, a *sa.Answer)
@@ -73,9 +81,11 @@ func New(cfg Config) (*Port, error) {
 	p := &Port{
 		link: cfg.Link, seen: cfg.Link.Changes() - 1, keys: []ib.PKey{ib.PKeyDefault}, log: cfg.Log, client: client, near: cfg.Near,
 		tickets: map[sa.Ticket]func(clock.Time, *sa.Answer){},
-		paths:   map[ib.GID]*path{}, names: map[netip.Addr]*name{}, groups: map[ib.GID]*group{},
+		paths:   map[ib.GID]*path{}, names: map[netip.Addr]*name{}, groups: map[ib.GID]*group{}, share: cfg.Share,
 	}
-	p.set = cfg.Link.Port()
+	p.alias.ask = cfg.Aliases
+	p.alias.again()
+	p.set = p.look()
 	for _, a := range cfg.Addresses {
 		if !p.IsGID(a) && !slices.Contains(p.ips, a) {
 			p.ips = append(p.ips, a)
@@ -103,17 +113,20 @@ func (p *Port) Changed() bool { return p.link.Changes() != p.seen }
 // Take takes over the port's current settings. Call Resume once the adapter has adapted to them.
 func (p *Port) Take() Changes {
 	p.seen = p.link.Changes()
-	old := p.set
-	p.set = p.link.Port()
+	old, was := p.set, p.physical.State
+	p.set = p.look()
 	n := &p.set
 	c := Changes{
 		LID: n.LID != old.LID || n.LMC != old.LMC, Manager: n.SMLID != old.SMLID || n.SMSL != old.SMSL,
 		Reregister: n.Reregister != old.Reregister,
 		PKeys:      p.setKeys(n.PKeys), state: old.State,
 	}
-	if c.Routes = c.LID || c.Manager || c.Reregister || n.Prefix != old.Prefix; c.Routes {
+	if c.Routes = c.LID || c.Manager || c.Reregister || n.Prefix != old.Prefix || p.share != nil && old.GUIDs[0] != n.GUIDs[0]; c.Routes {
 		clear(p.paths)
 		clear(p.names)
+	}
+	if p.share != nil && (c.LID || c.Manager || c.Reregister || was != p.physical.State || old.GUIDs[0] != 0 && n.GUIDs[0] == 0) {
+		p.alias.again()
 	}
 	p.client.SetManager(n.SMLID, n.SMSL)
 	return c
@@ -175,6 +188,16 @@ func (p *Port) GIDs() (all []netip.Addr) {
 		}
 	}
 	return all
+}
+
+// HasGID reports whether an address is one of GIDs.
+func (p *Port) HasGID(a netip.Addr) bool {
+	if !a.Is6() {
+		return false
+	}
+	b := a.As16()
+	prefix, guid := binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])
+	return guid != 0 && (prefix == p.set.Prefix || prefix == gid.LinkLocal) && slices.Contains(p.set.GUIDs, guid)
 }
 
 // IsGID reports whether an address can only be a port's GID: it has the subnet's prefix, or the default
