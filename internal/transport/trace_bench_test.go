@@ -57,3 +57,31 @@ func median(list []float64) float64 {
 	slices.Sort(list)
 	return list[len(list)/2]
 }
+
+// BenchmarkTraceInstructions writes messages of one packet between two engines, with a trace at the level of the automatic session or
+// without, for a counter of instructions, on which other work on the machine has no bearing. In one thread, of which nothing else takes
+// turns, two runs of a level differ by what so many messages cost, at both ends together:
+//
+//	go test -c ./internal/transport
+//	for n in 200x 2200x; do GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 GOGC=off valgrind --tool=callgrind ./transport.test -test.run - \
+//	  -test.bench TraceInstructions/information -test.benchtime $n; done
+func BenchmarkTraceInstructions(b *testing.B) {
+	for _, l := range []trace.Level{trace.Off, trace.Information} {
+		b.Run(l.String(), func(b *testing.B) {
+			f := newFlow(b, 4096, 64, ring.OpWrite)
+			if l != trace.Off {
+				s, err := trace.Start(trace.Config{Levels: trace.Uniform(l), Bytes: trace.LeastBytes}, time.Now())
+				if err != nil {
+					b.Fatal(err)
+				}
+				r := trace.NewRecorder(s.Loop, 0, func() int64 { return time.Now().UnixNano() })
+				f.a.e.SetTrace(r)
+				f.b.e.SetTrace(r)
+			}
+			for b.Loop() {
+				f.run(b, 32)
+			}
+			b.ReportMetric(32*float64(b.N), "messages")
+		})
+	}
+}
