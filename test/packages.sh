@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Installs Debian packages for tests. If they cannot be installed, prints one line with
 # the missing packages and exits with status 0: the tests then skip what needs them.
+# Services that the packages bring are neither started nor enabled: a test starts what it
+# needs itself, where only it is reached.
 #
 #   packages.sh WHO PACKAGE...
 set -uo pipefail
@@ -22,5 +24,16 @@ done
 command -v apt-get >/dev/null || without "${missing[*]}" "there is no apt-get to install them"
 export DEBIAN_FRONTEND=noninteractive
 echo "$who: installing ${missing[*]}"
+policy=/usr/sbin/policy-rc.d # asked before any service is started (invoke-rc.d(8), deb-systemd-invoke(1p))
+if [ ! -e $policy ]; then
+  trap 'rm -f $policy' EXIT
+  printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy || without "${missing[*]}" "$policy cannot be written"
+fi
 install() { apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1; }
 install || { apt-get -qq update >/dev/null 2>&1 && install; } || without "${missing[*]}" "apt-get install failed"
+
+command -v systemctl >/dev/null || exit 0
+for p in "${missing[@]}"; do
+  dpkg -L "$p" | sed -nE 's,.*/lib/systemd/system/([^/@]+\.(service|socket|timer|path))$,\1,p'
+done | xargs -r systemctl --quiet disable 2>/dev/null
+exit 0
