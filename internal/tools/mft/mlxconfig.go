@@ -132,7 +132,6 @@ func (c *config) query(names []string) error {
 	for _, d := range all {
 		d.show(c.env.Stdout, d.pending())
 	}
-	fmt.Fprintln(c.env.Stdout, storedOnly)
 	return nil
 }
 
@@ -263,7 +262,7 @@ func (c *config) apply(d device, change map[string]*uint64) error {
 		return writeJSON(c.env.Stdout, show)
 	}
 	if yes {
-		fmt.Fprintln(out, "Applying... Done!\n-I- The adapter applies it when it restarts: softvpi adapter restart, or the driver's restart.\n"+storedOnly)
+		fmt.Fprintln(out, "Applying... Done!\n-I- The adapter applies it when it restarts: softvpi adapter restart, or the driver's restart.")
 	} else {
 		fmt.Fprintln(out, "-I- Nothing was changed.")
 	}
@@ -354,6 +353,5 @@ func (c *config) describe(args []string) error {
 	if c.json {
 		return writeJSON(c.env.Stdout, out)
 	}
-	fmt.Fprintln(c.env.Stdout, storedOnly)
 	return nil
 }

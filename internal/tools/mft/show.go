@@ -9,9 +9,6 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// storedOnly is printed with parameters: only those for the protocol of ports, LLDP and wake-up have an effect.
-const storedOnly = "-I- Stored only, but for LINK_TYPE, LLDP_NB, WOL_MAGIC_EN, SRIOV_EN and NUM_OF_VFS."
-
 // pending reports whether the next start of the adapter changes a parameter.
 func (d *configured) pending() bool { return slices.ContainsFunc(d.Parameters, api.Parameter.Pending) }
 
