@@ -40,7 +40,7 @@ func TestExamples(t *testing.T) {
 				t.Errorf("%s, %s: %v", file, kind.Kind, err)
 			}
 			for _, c := range pod.Containers {
-				if n, ok := c.Resources.Limits[Resource]; ok {
+				if n, ok := c.Resources.Limits[Shared]; ok {
 					if asking++; n.Value() != 1 {
 						t.Errorf("%s: %s asks for %d", file, c.Name, n.Value())
 					}
@@ -54,7 +54,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	if asking != 3 {
-		t.Errorf("%d containers ask for %s, want 3", asking, Resource)
+		t.Errorf("%d containers ask for %s, want 3", asking, Shared)
 	}
 }
 

@@ -1,6 +1,6 @@
-// Command softvpi-device-plugin offers the driver of a node to the pods of Kubernetes as softvpi.io/rdma, by kubelet's device plugin API
-// (k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1): as many devices as the driver has sockets for containers. It is a program of its
-// own since it needs gRPC and Kubernetes' API, which nothing else here does.
+// Command softvpi-device-plugin offers the driver of a node to the pods of Kubernetes by kubelet's device plugin API
+// (k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1): as softvpi.io/rdma as many devices as the driver has sockets for containers, as
+// softvpi.io/vf its virtual functions. It is a program of its own since it needs gRPC and Kubernetes' API, which nothing else here does.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -100,22 +101,36 @@ func run(ctx context.Context, o options) error {
 	if err := w.Add(o.kubelet); err != nil {
 		return fmt.Errorf("-kubelet: %w", err)
 	}
-	s := newServer(o.mounts, state{source: cdi.Source{Socket: o.socket}, why: "not looked at yet"})
-	o.look(ctx, s)
+	var all []*server
+	var gone []chan struct{}
+	for i := range offerings {
+		all = append(all, newServer(&offerings[i], o.mounts, state{source: cdi.Source{Socket: o.socket}, why: "not looked at yet"}))
+		gone = append(gone, make(chan struct{}, 1))
+	}
+	o.look(ctx, all)
 	go func() {
 		t := time.NewTicker(o.interval)
 		defer t.Stop()
 		for {
 			select {
 			case <-t.C:
-				o.look(ctx, s)
+				o.look(ctx, all)
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
-	gone := make(chan struct{}, 1)
 	go o.watch(ctx, w, gone)
+	var serving sync.WaitGroup
+	for i, s := range all {
+		serving.Go(func() { o.offer(ctx, s, gone[i]) })
+	}
+	serving.Wait()
+	return nil
+}
+
+// offer serves a resource to each kubelet until ctx ends.
+func (o options) offer(ctx context.Context, s *server, gone <-chan struct{}) {
 	for ctx.Err() == nil {
 		if err := serve(ctx, o.kubelet, s, gone); err != nil && ctx.Err() == nil {
 			o.log.Warn("not registered", "cause", err)
@@ -126,20 +141,21 @@ func run(ctx context.Context, o options) error {
 			}
 		}
 	}
-	_ = os.Remove(filepath.Join(o.kubelet, ownSocket))
-	return nil
+	_ = os.Remove(filepath.Join(o.kubelet, s.socket))
 }
 
 // watch tells of a kubelet that started anew: it removes the sockets of plugins, and creates its own.
-func (o options) watch(ctx context.Context, w *fsnotify.Watcher, gone chan<- struct{}) {
+func (o options) watch(ctx context.Context, w *fsnotify.Watcher, gone []chan struct{}) {
 	for {
 		select {
 		case e := <-w.Events:
 			if name := filepath.Base(e.Name); name == kubeletSocket && e.Has(fsnotify.Create) {
 				o.log.Info("kubelet started")
-				select {
-				case gone <- struct{}{}:
-				default:
+				for _, g := range gone {
+					select {
+					case g <- struct{}{}:
+					default:
+					}
 				}
 			}
 		case err := <-w.Errors:
@@ -151,8 +167,8 @@ func (o options) watch(ctx context.Context, w *fsnotify.Watcher, gone chan<- str
 }
 
 // look asks the driver what it offers, and how it is.
-func (o options) look(ctx context.Context, s *server) {
-	before, _ := s.get()
+func (o options) look(ctx context.Context, all []*server) {
+	before, _ := all[0].get()
 	now := before
 	now.healthy, now.why = true, ""
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -162,12 +178,7 @@ func (o options) look(ctx context.Context, s *server) {
 	if err != nil {
 		now.healthy, now.why = false, err.Error()
 	} else {
-		now.source = cdi.Source{Socket: o.socket, Libraries: o.libraries, Preload: true}
-		if st.Held != nil {
-			for _, x := range st.Held.Containers {
-				now.source.Containers = append(now.source.Containers, x.Number)
-			}
-		}
+		now.take(st, o)
 		h, err := c.Health(ctx)
 		switch {
 		case err != nil:
@@ -179,8 +190,8 @@ func (o options) look(ctx context.Context, s *server) {
 	if before.equal(&now) {
 		return
 	}
-	o.log.Info("offered", "devices", len(now.source.Containers), "healthy", now.healthy, "why", now.why)
-	if !o.mounts && len(now.source.Containers) > 0 {
+	o.log.Info("offered", "devices", len(now.source.Containers), "functions", len(now.source.Functions), "healthy", now.healthy, "why", now.why)
+	if !o.mounts && len(now.source.Containers)+len(now.source.Functions) > 0 {
 		spec, err := now.source.Spec()
 		if err == nil {
 			_, err = cdi.Write(o.cdi, spec)
@@ -190,5 +201,27 @@ func (o options) look(ctx context.Context, s *server) {
 			now.healthy = false
 		}
 	}
-	s.set(now)
+	for _, s := range all {
+		s.set(now)
+	}
+}
+
+// take notes what a driver of that status has for pods.
+func (s *state) take(st *api.Status, o options) {
+	s.source, s.down = cdi.Source{Socket: o.socket, Libraries: o.libraries, Preload: true}, nil
+	if st.Held != nil {
+		for _, x := range st.Held.Containers {
+			s.source.Containers = append(s.source.Containers, x.Number)
+		}
+	}
+	for i := range st.Adapters {
+		for _, f := range st.Adapters[i].Functions {
+			if f.ContainerSocket == "" || f.NoRDMA {
+				continue
+			}
+			if s.source.Functions = append(s.source.Functions, f.Name); !f.Up {
+				s.down = append(s.down, cdi.Function(f.Name))
+			}
+		}
+	}
 }

@@ -28,9 +28,10 @@ func writeManual(to io.Writer, version string) error {
 		Synopsis: []string{programName + " [options]"},
 		Sections: []manual.Section{
 			{Title: "DESCRIPTION", Text: []string{
-				"Offers the driver that runs on a node to its pods as " + Resource + ", by kubelet's device plugin API (v1beta1): as many " +
-					"devices as the driver has sockets for containers (softvpi up --containers). A container asks for one of them.",
-				"Devices are healthy while the driver is ready, as softvpi health says. The program waits for a driver and for kubelet, and " +
+				"Offers the driver that runs on a node to its pods by kubelet's device plugin API (v1beta1): as " + Shared + " as many " +
+					"devices as the driver has sockets for containers (softvpi up --containers), which share its adapters; as " + Exclusive +
+					" its virtual functions with RDMA, each for one container alone. A container asks for one device of one of them.",
+				"Devices are healthy while the driver is ready, as softvpi health says, and a virtual function's link is up. The program waits for a driver and for kubelet, and " +
 					"registers again when kubelet starts anew.",
 			}},
 			{Title: "OPTIONS", Terms: terms},

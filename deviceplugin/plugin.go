@@ -20,40 +20,67 @@ import (
 	"github.com/softvpi/softvpi/internal/cdi"
 )
 
-// Resource is what pods ask for.
-const Resource = cdi.Kind
+const kubeletSocket = "kubelet.sock"
 
 const (
-	kubeletSocket = "kubelet.sock"
-	ownSocket     = "softvpi-rdma.sock"
+	// Shared is what pods ask for that share the driver's adapters, each with its quota.
+	Shared = cdi.Kind
+	// Exclusive is what pods ask for that are to have a virtual function for themselves.
+	Exclusive = "softvpi.io/vf"
 )
+
+// offering is a resource that pods may ask for, which kubelet knows as a plugin of its own.
+type offering struct {
+	name   string
+	socket string // in kubelet's directory
+	// ids are its devices, as package cdi names them.
+	ids func(*cdi.Source) []string
+}
+
+var offerings = []offering{
+	{Shared, "softvpi-rdma.sock", func(s *cdi.Source) (ids []string) {
+		for _, n := range s.Containers {
+			ids = append(ids, strconv.Itoa(n))
+		}
+		return ids
+	}},
+	{Exclusive, "softvpi-vf.sock", func(s *cdi.Source) (ids []string) {
+		for _, n := range s.Functions {
+			ids = append(ids, cdi.Function(n))
+		}
+		return ids
+	}},
+}
 
 // state is what the driver offers at a time.
 type state struct {
 	source  cdi.Source
+	down    []string // ids of virtual functions without a link
 	healthy bool
 	why     string // not healthy
 }
 
 func (s *state) equal(t *state) bool {
-	return s.healthy == t.healthy && s.source.Socket == t.source.Socket && slices.Equal(s.source.Containers, t.source.Containers)
+	return s.healthy == t.healthy && s.source.Socket == t.source.Socket && slices.Equal(s.source.Containers, t.source.Containers) &&
+		slices.Equal(s.source.Functions, t.source.Functions) && slices.Equal(s.down, t.down)
 }
 
-// devices returns what is offered: one device for each container of the driver.
-func (s *state) devices() (list []*plugin.Device) {
-	health := plugin.Unhealthy
-	if s.healthy {
-		health = plugin.Healthy
-	}
-	for _, n := range s.source.Containers {
-		list = append(list, &plugin.Device{ID: strconv.Itoa(n), Health: health})
+// devices returns what is offered of a resource.
+func (s *state) devices(of *offering) (list []*plugin.Device) {
+	for _, id := range of.ids(&s.source) {
+		health := plugin.Healthy
+		if !s.healthy || slices.Contains(s.down, id) {
+			health = plugin.Unhealthy
+		}
+		list = append(list, &plugin.Device{ID: id, Health: health})
 	}
 	return list
 }
 
-// server answers kubelet. Its state changes while it does.
+// server answers kubelet about a resource. Its state changes while it does.
 type server struct {
 	plugin.UnimplementedDevicePluginServer
+	*offering
 	mounts bool // answer with mounts and variables, for kubelets and runtimes without CDI
 
 	mu      sync.Mutex
@@ -61,8 +88,8 @@ type server struct {
 	changed chan struct{} // closed by the next change
 }
 
-func newServer(mounts bool, s state) *server {
-	return &server{mounts: mounts, state: s, changed: make(chan struct{})}
+func newServer(of *offering, mounts bool, s state) *server {
+	return &server{offering: of, mounts: mounts, state: s, changed: make(chan struct{})}
 }
 
 // set changes the state, and tells those who watch.
@@ -92,7 +119,7 @@ func (s *server) GetDevicePluginOptions(context.Context, *plugin.Empty) (*plugin
 func (s *server) ListAndWatch(_ *plugin.Empty, to grpc.ServerStreamingServer[plugin.ListAndWatchResponse]) error {
 	for {
 		now, changed := s.get()
-		if err := to.Send(&plugin.ListAndWatchResponse{Devices: now.devices()}); err != nil {
+		if err := to.Send(&plugin.ListAndWatchResponse{Devices: now.devices(s.offering)}); err != nil {
 			return err
 		}
 		select {
@@ -109,9 +136,13 @@ func (s *server) Allocate(_ context.Context, q *plugin.AllocateRequest) (*plugin
 	var out plugin.AllocateResponse
 	for _, c := range q.ContainerRequests {
 		if len(c.DevicesIds) != 1 {
-			return nil, status.Errorf(codes.InvalidArgument, "a container asks for %d %s; allowed: 1", len(c.DevicesIds), Resource)
+			return nil, status.Errorf(codes.InvalidArgument, "a container asks for %d %s; allowed: 1", len(c.DevicesIds), s.name)
 		}
-		r, err := now.allocate(c.DevicesIds[0], s.mounts)
+		id := c.DevicesIds[0]
+		if !slices.Contains(s.ids(&now.source), id) {
+			return nil, status.Errorf(codes.NotFound, "%s has no device %q", s.name, id)
+		}
+		r, err := now.allocate(id, s.mounts)
 		if err != nil {
 			return nil, status.Error(codes.NotFound, err.Error())
 		}
@@ -143,7 +174,7 @@ func (s *state) allocate(id string, mounts bool) (*plugin.ContainerAllocateRespo
 // serve serves a plugin at its socket in kubelet's directory, and registers it, until ctx ends or gone tells of a kubelet that has
 // started anew, which removes the socket.
 func serve(ctx context.Context, dir string, s *server, gone <-chan struct{}) error {
-	path := filepath.Join(dir, ownSocket)
+	path := filepath.Join(dir, s.socket)
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return err
 	}
@@ -156,7 +187,7 @@ func serve(ctx context.Context, dir string, s *server, gone <-chan struct{}) err
 	ended := make(chan error, 1)
 	go func() { ended <- g.Serve(l) }()
 	defer g.Stop()
-	if err := register(ctx, dir); err != nil {
+	if err := s.register(ctx, dir); err != nil {
 		return err
 	}
 	select {
@@ -170,16 +201,16 @@ func serve(ctx context.Context, dir string, s *server, gone <-chan struct{}) err
 }
 
 // register tells kubelet of the plugin.
-func register(ctx context.Context, dir string) error {
+func (r *offering) register(ctx context.Context, dir string) error {
 	c, err := grpc.NewClient("unix://"+filepath.Join(dir, kubeletSocket), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	_, err = plugin.NewRegistrationClient(c).Register(ctx, &plugin.RegisterRequest{Version: plugin.Version, Endpoint: ownSocket,
-		ResourceName: Resource, Options: &plugin.DevicePluginOptions{}})
+	_, err = plugin.NewRegistrationClient(c).Register(ctx, &plugin.RegisterRequest{Version: plugin.Version, Endpoint: r.socket,
+		ResourceName: r.name, Options: &plugin.DevicePluginOptions{}})
 	if err != nil {
-		return fmt.Errorf("kubelet does not take the plugin: %w", err)
+		return fmt.Errorf("kubelet does not take the plugin of %s: %w", r.name, err)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 
 	engine "tags.cncf.io/container-device-interface/pkg/cdi"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/os/paths"
@@ -57,13 +58,16 @@ func (k *kubelet) start() {
 	go func() { _ = k.grpc.Serve(l) }()
 }
 
-// plugin waits until one registers, and connects to it.
-func (k *kubelet) plugin() plugin.DevicePluginClient {
+// plugin waits until that of a resource registers, and connects to it.
+func (k *kubelet) plugin(resource string) plugin.DevicePluginClient {
 	k.t.Helper()
 	select {
 	case q := <-k.registered:
-		if q.Version != "v1beta1" || q.ResourceName != "softvpi.io/rdma" || strings.Contains(q.Endpoint, "/") {
+		if q.Version != "v1beta1" || strings.Contains(q.Endpoint, "/") {
 			k.t.Errorf("registered: %v", q)
+		}
+		if q.ResourceName != resource {
+			return k.plugin(resource)
 		}
 		c, err := grpc.NewClient("unix://"+filepath.Join(k.dir, q.Endpoint), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
@@ -77,8 +81,8 @@ func (k *kubelet) plugin() plugin.DevicePluginClient {
 	}
 }
 
-// bed is a node: kubelet, a driver with two sockets for containers, and the plugin.
-func bed(t *testing.T, mounts bool) (*kubelet, *driver.Driver, string) {
+// bed is a node: kubelet, a driver with an adapter and two sockets for containers, and the plugin.
+func bed(t *testing.T, mounts bool, a config.Adapter) (*kubelet, *driver.Driver, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "kubelet")
 	if err != nil {
@@ -88,7 +92,7 @@ func bed(t *testing.T, mounts bool) (*kubelet, *driver.Driver, string) {
 	k := &kubelet{t: t, dir: dir, registered: make(chan *plugin.RegisterRequest, 8)}
 	k.start()
 	t.Cleanup(func() { k.grpc.Stop() })
-	cfg := driverbed.Config(t, config.Adapter{Name: "a"})
+	cfg := driverbed.Config(t, a)
 	cfg.Containers = &config.Containers{Count: 2}
 	specs := t.TempDir()
 	d := driverbed.Start(t, cfg)
@@ -103,8 +107,10 @@ func bed(t *testing.T, mounts bool) (*kubelet, *driver.Driver, string) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if _, err := os.Stat(filepath.Join(dir, ownSocket)); err == nil {
-			t.Error("the plugin's socket is left")
+		for i := range offerings {
+			if _, err := os.Stat(filepath.Join(dir, offerings[i].socket)); err == nil {
+				t.Errorf("the socket of %s is left", offerings[i].name)
+			}
 		}
 	})
 	return k, d, specs
@@ -119,8 +125,14 @@ func watch(t *testing.T, p plugin.DevicePluginClient) grpc.ServerStreamingClient
 	return w
 }
 
-// listed waits for a list with devices of that health.
+// listed waits for a list with both containers' devices of that health.
 func listed(t *testing.T, w grpc.ServerStreamingClient[plugin.ListAndWatchResponse], health string) {
+	t.Helper()
+	listedAs(t, w, health, "0", "1")
+}
+
+// listedAs waits for a list whose devices of that health are these.
+func listedAs(t *testing.T, w grpc.ServerStreamingClient[plugin.ListAndWatchResponse], health string, want ...string) {
 	t.Helper()
 	for {
 		r, err := w.Recv()
@@ -133,7 +145,7 @@ func listed(t *testing.T, w grpc.ServerStreamingClient[plugin.ListAndWatchRespon
 				ids = append(ids, d.ID)
 			}
 		}
-		if slices.Equal(ids, []string{"0", "1"}) {
+		if slices.Equal(ids, want) {
 			return
 		}
 	}
@@ -151,9 +163,9 @@ func allocate(p plugin.DevicePluginClient, ids ...string) (*plugin.ContainerAllo
 // Kubelet gets a device for each container of the driver, as healthy as the driver is, and CDI devices that engines find; a
 // kubelet that starts anew gets them again.
 func TestKubelet(t *testing.T) {
-	k, d, specs := bed(t, false)
+	k, d, specs := bed(t, false, config.Adapter{Name: "a"})
 	cfg := d.Config()
-	p := k.plugin()
+	p := k.plugin("softvpi.io/rdma")
 	if o, err := p.GetDevicePluginOptions(t.Context(), &plugin.Empty{}); err != nil || o.PreStartRequired {
 		t.Error(o, err)
 	}
@@ -187,7 +199,7 @@ func TestKubelet(t *testing.T) {
 
 	k.grpc.Stop()
 	k.start()
-	listed(t, watch(t, k.plugin()), plugin.Healthy)
+	listed(t, watch(t, k.plugin("softvpi.io/rdma")), plugin.Healthy)
 	for { // lists of before may still wait in it
 		if _, err := w.Recv(); err == io.EOF {
 			t.Error("the stream of the kubelet before was ended in order, not cut off")
@@ -198,10 +210,60 @@ func TestKubelet(t *testing.T) {
 	}
 }
 
+// TestFunctions: virtual functions are a resource of their own, each for one container, as healthy as its link is; they come and go while
+// kubelet watches.
+func TestFunctions(t *testing.T) {
+	k, d, specs := bed(t, false, config.Adapter{Name: "pf", Link: config.LinkSwitch, Wire: config.Wire{Switch: "wire", Prefix: 24}})
+	p := k.plugin("softvpi.io/vf")
+	w := watch(t, p)
+	create := func(name string) {
+		t.Helper()
+		if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "pf", Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("red")
+	listedAs(t, w, plugin.Healthy, "vf-red")
+	create("blue")
+	listedAs(t, w, plugin.Healthy, "vf-red", "vf-blue")
+	r, err := allocate(p, "vf-blue")
+	if err != nil || len(r.CdiDevices) != 1 || r.CdiDevices[0].Name != "softvpi.io/rdma=vf-blue" {
+		t.Fatal(r, err)
+	}
+	cache, err := engine.NewCache(engine.WithSpecDirs(specs), engine.WithAutoRefresh(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := cache.GetDevice(r.CdiDevices[0].Name); x == nil ||
+		x.ContainerEdits.Mounts[0].HostPath != filepath.Dir(paths.FunctionContainer(d.Config().Socket, "blue")) {
+		t.Errorf("the engine finds %+v", x)
+	}
+	for id, want := range map[string]codes.Code{"0": codes.NotFound, "vf-green": codes.NotFound} {
+		if _, err := allocate(p, id); status.Code(err) != want {
+			t.Errorf("device %s: %v, want %v", id, err, want)
+		}
+	}
+	if _, err := allocate(p, "vf-red", "vf-blue"); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("two functions for one container: %v", err)
+	}
+	if err := d.SetFunction(api.FunctionRequest{Name: "red", Settings: []string{"link=down"}}); err != nil {
+		t.Fatal(err)
+	}
+	listedAs(t, w, plugin.Unhealthy, "vf-red")
+	if err := d.SetFunction(api.FunctionRequest{Name: "red", Settings: []string{"rdma=off"}}); err != nil {
+		t.Fatal(err)
+	}
+	listedAs(t, w, plugin.Healthy, "vf-blue")
+	if err := d.RemoveFunction("blue"); err != nil {
+		t.Fatal(err)
+	}
+	listedAs(t, w, plugin.Healthy)
+}
+
 // Kubelets and runtimes without CDI get the same as mounts and variables.
 func TestMounts(t *testing.T) {
-	k, d, specs := bed(t, true)
-	p := k.plugin()
+	k, d, specs := bed(t, true, config.Adapter{Name: "a"})
+	p := k.plugin("softvpi.io/rdma")
 	listed(t, watch(t, p), plugin.Healthy)
 	r, err := allocate(p, "0")
 	if err != nil || len(r.CdiDevices) != 0 {
