@@ -11,7 +11,7 @@ import (
 const netlist = "../../internal/fabric/topology/testdata/small.net"
 
 // same are command lines whose output is the same on both fabrics once OpenSM has configured them. After a | stands a
-// text: then only lines with that text are compared.
+// text: then only lines with that text are compared. Ports of ibsim have 32 GUIDs, ours have room for virtual functions besides.
 const same = `
 ibnetdiscover
 ibnetdiscover -l
@@ -28,7 +28,7 @@ ibstat -l
 smpquery nodeinfo 1
 smpquery -D nodeinfo 0,1,7
 smpquery nodedesc 3
-smpquery guidinfo 1
+smpquery guidinfo 1 | ^ *([0-9]|[12][0-9]|30): 
 smpquery pkeys 1
 smpquery -D pkeys 0,1 1
 smpquery -D pkeys 0,1 0
