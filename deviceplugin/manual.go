@@ -1,9 +1,7 @@
 package main
 
 import (
-	"flag"
 	"io"
-	"strings"
 
 	"github.com/softvpi/softvpi/internal/manual"
 )
@@ -11,18 +9,6 @@ import (
 // writeManual writes the manual page of the program, of the table that parses its command line.
 func writeManual(to io.Writer, version string) error {
 	var o options
-	terms := []manual.Term{}
-	o.flags().VisitAll(func(f *flag.Flag) {
-		value, text := flag.UnquoteUsage(f)
-		name := strings.TrimSpace("-" + f.Name + " " + value)
-		switch {
-		case f.Name == "socket": // it depends on who runs the program, and a page is the same whoever makes it
-			text += " (default: that of the user's own driver)"
-		case f.DefValue != "" && f.DefValue != "false":
-			text += " (default: " + f.DefValue + ")"
-		}
-		terms = append(terms, manual.Term{Name: name, Text: text})
-	})
 	_, err := manual.Page{
 		Name: programName, Summary: "offer the SoftVPI driver of a node to the pods of Kubernetes", Version: version,
 		Synopsis: []string{programName + " [options]"},
@@ -34,7 +20,7 @@ func writeManual(to io.Writer, version string) error {
 				"Devices are healthy while the driver is ready, as softvpi health says, and a virtual function's link is up. The program waits for a driver and for kubelet, and " +
 					"registers again when kubelet starts anew.",
 			}},
-			{Title: "OPTIONS", Terms: terms},
+			{Title: "OPTIONS", Terms: manual.Options(o.flags(), map[string]string{"socket": "that of the user's own driver"})},
 			{Title: "EXIT STATUS", Terms: []manual.Term{{Name: "0", Text: "It was stopped by a signal."},
 				{Name: "1", Text: "It cannot work, such as without kubelet's directory."}, {Name: "2", Text: "The command line is wrong."}}},
 			{Title: "SEE ALSO", Text: []string{"softvpi(1), softvpi-cdi-generate(1)"}},

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"flag"
 	"io"
-	"strings"
 
 	"github.com/softvpi/softvpi/internal/manual"
 )
@@ -11,16 +9,6 @@ import (
 // writeManual writes the manual page of the program, of the table that parses its command line.
 func writeManual(to io.Writer, version string) error {
 	var o options
-	terms := []manual.Term{}
-	o.flags().VisitAll(func(f *flag.Flag) {
-		value, text := flag.UnquoteUsage(f)
-		switch {
-		case f.Name == "socket" || f.Name == "node": // they depend on who runs the program, and a page is the same whoever makes it
-		case f.DefValue != "" && f.DefValue != "false":
-			text += " (default: " + f.DefValue + ")"
-		}
-		terms = append(terms, manual.Term{Name: strings.TrimSpace("-" + f.Name + " " + value), Text: text})
-	})
 	_, err := manual.Page{
 		Name: programName, Summary: "offer the SoftVPI driver of a node to the claims of Kubernetes", Version: version,
 		Synopsis: []string{programName + " [options]"},
@@ -32,7 +20,7 @@ func writeManual(to io.Writer, version string) error {
 				"What is prepared is kept in a file, so that the program may end and start anew at any time. What a driver that starts " +
 					"anew does not know of claims it is told again. It waits for a driver; while that is not ready, it offers nothing.",
 			}},
-			{Title: "OPTIONS", Terms: terms},
+			{Title: "OPTIONS", Terms: manual.Options(o.flags(), map[string]string{"socket": "", "node": ""})},
 			{Title: "EXIT STATUS", Terms: []manual.Term{{Name: "0", Text: "It was stopped by a signal."},
 				{Name: "1", Text: "It cannot work, such as without an API server."}, {Name: "2", Text: "The command line is wrong."}}},
 			{Title: "SEE ALSO", Text: []string{"softvpi(1), softvpi-device-plugin(1)"}},
