@@ -113,6 +113,18 @@ func counted(all ...Counter) []Counter {
 	return all
 }
 
+// carried returns the counters of the frames and bytes that something sends and receives, which several sets have.
+func carried() []Counter {
+	return []Counter{
+		total("Bytes Sent", "sent_bytes", "bytes", "bytes of frames sent"),
+		rate("Bytes Sent/Sec", "sent_bytes_per_second", "bytes/s", "bytes sent a second", "sent_bytes"),
+		total("Frames Sent", "sent_frames", "frames", "frames sent"),
+		total("Bytes Received", "received_bytes", "bytes", "bytes of frames received"),
+		rate("Bytes Received/Sec", "received_bytes_per_second", "bytes/s", "bytes received a second", "received_bytes"),
+		total("Frames Received", "received_frames", "frames", "frames received"),
+	}
+}
+
 // whole marks a counter as that of the whole device.
 func whole(c Counter) Counter {
 	c.Whole = true

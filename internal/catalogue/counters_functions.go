@@ -1,15 +1,11 @@
 package catalogue
 
+import "slices"
+
 var softFunctions = CounterSet{
 	Name: "SoftVPI Virtual Function", Generations: Both, Short: "function", Instances: "function", Reset: ResetOnDemand,
 	Description: "What virtual functions send and receive: RDMA, raw packets and their network interfaces together. Frames and bytes are those of Ethernet, inside the port (to other functions there) as on its wire; messages on the local path travel without packets, and are counted by their payload.",
-	Counters: counted(
-		total("Bytes Sent", "sent_bytes", "bytes", "bytes of frames sent"),
-		rate("Bytes Sent/Sec", "sent_bytes_per_second", "bytes/s", "bytes sent a second", "sent_bytes"),
-		total("Frames Sent", "sent_frames", "frames", "frames sent"),
-		total("Bytes Received", "received_bytes", "bytes", "bytes of frames received"),
-		rate("Bytes Received/Sec", "received_bytes_per_second", "bytes/s", "bytes received a second", "received_bytes"),
-		total("Frames Received", "received_frames", "frames", "frames received"),
+	Counters: counted(slices.Concat(carried(), []Counter{
 		total("Bytes Sent Inside", "inside_sent_bytes", "bytes", "bytes sent to other functions of the port, a part of those sent"),
 		total("Bytes Received Inside", "inside_received_bytes", "bytes", "bytes received from other functions of the port, a part of those received"),
 		total("Local Bytes Sent", "local_sent_bytes", "bytes", "payload sent on the local path"),
@@ -29,5 +25,5 @@ var softFunctions = CounterSet{
 		level("Link Up", "up", "links", "1 while the function's link is up"),
 		level("Programs", "programs", "programs", "programs attached to the function"),
 		level("Queue Pairs", "queue_pairs", "queue pairs", "queue pairs that programs have on the function"),
-	),
+	})...),
 }

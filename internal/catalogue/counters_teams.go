@@ -1,5 +1,7 @@
 package catalogue
 
+import "slices"
+
 var softTeams = CounterSet{
 	Name: "SoftVPI Team", Generations: Both, Short: "team", Instances: "team", Reset: ResetOnDemand,
 	Description: "Teams of the configuration, which have the names of the adapters that stand on them, and those of vlan_config that have members. The counters begin anew when a team's wires are opened, as when its members or its type change.",
@@ -22,17 +24,12 @@ var softTeams = CounterSet{
 var softTeamMembers = CounterSet{
 	Name: "SoftVPI Team Member", Generations: Both, Short: "team_member", Instances: "member", Reset: ResetOnDemand,
 	Description: "The members of teams: adapters, or wires of the configuration. Frames and bytes are those of Ethernet on the member's wire, also those that it does not take and the team's own, LACP among them. The counters of LACP are 0 with other types.",
-	Counters: counted(
+	Counters: counted(slices.Concat([]Counter{
 		level("Link Up", "up", "links", "1 while its link is up"),
 		level("Active", "active", "members", "1 while its role is Active"),
 		level("Disabled", "disabled", "members", "1 while it is out of use"),
 		level("Speed", "speed", "bits/s", "what its link carries; 0 if nobody knows"),
-		total("Bytes Sent", "sent_bytes", "bytes", "bytes of frames sent"),
-		rate("Bytes Sent/Sec", "sent_bytes_per_second", "bytes/s", "bytes sent a second", "sent_bytes"),
-		total("Frames Sent", "sent_frames", "frames", "frames sent"),
-		total("Bytes Received", "received_bytes", "bytes", "bytes of frames received"),
-		rate("Bytes Received/Sec", "received_bytes_per_second", "bytes/s", "bytes received a second", "received_bytes"),
-		total("Frames Received", "received_frames", "frames", "frames received"),
+	}, carried(), []Counter{
 		level("LACP Partner", "lacp_partner", "partners", "1 while a partner speaks"),
 		level("LACP Collecting", "lacp_collecting", "members", "1 while both ends agree that it takes frames"),
 		level("LACP Distributing", "lacp_distributing", "members", "1 while both ends agree that it sends frames"),
@@ -41,5 +38,5 @@ var softTeamMembers = CounterSet{
 		total("LACP Errors", "lacp_errors", "units", "data units and markers that were invalid"),
 		total("LACP Timeouts", "lacp_timeouts", "timeouts", "how often its partner has fallen silent"),
 		total("LACP Markers", "lacp_markers", "markers", "markers that were answered"),
-	),
+	})...),
 }
