@@ -40,15 +40,16 @@ func command(t testing.TB, words ...string) string {
 // ctl0 carries the commands for the guest.
 func segment(t testing.TB, mtu int) {
 	t.Helper()
+	tap(t, "tap0")
+	tap(t, "ctl0")
 	for _, step := range []string{
 		"ip link set lo up",
-		"ip tuntap add tap0 mode tap",
 		"ip link set tap0 mtu " + strconv.Itoa(mtu) + " up",
 		"ip addr add " + ours.v4.String() + "/24 dev tap0",
-		"ip tuntap add ctl0 mode tap",
 		"ip link set ctl0 up",
 		"ip addr add 10.98.0.1/30 dev ctl0",
-		"ip neigh add 10.98.0.2 lladdr 52:54:00:98:00:02 dev ctl0 nud permanent", // no request for it before the guest is there
+		// No request for it before the guest is there. An end of a connection to the guest before may have asked already.
+		"ip neigh replace 10.98.0.2 lladdr 52:54:00:98:00:02 dev ctl0 nud permanent",
 	} {
 		command(t, strings.Fields(step)...)
 	}
@@ -59,8 +60,11 @@ func segment(t testing.TB, mtu int) {
 		}
 	}
 	command(t, "ip", "addr", "add", ours.v6.String()+"/64", "dev", "tap0", "nodad")
-	t.Cleanup(func() {
-		command(t, "ip", "link", "del", "tap0")
-		command(t, "ip", "link", "del", "ctl0")
-	})
+}
+
+// tap makes a TAP, which goes when the test ends, however far it came.
+func tap(t testing.TB, name string) {
+	t.Helper()
+	command(t, "ip", "tuntap", "add", name, "mode", "tap")
+	t.Cleanup(func() { command(t, "ip", "link", "del", name) })
 }
