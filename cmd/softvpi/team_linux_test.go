@@ -19,11 +19,7 @@ func TestTeam_Veth(t *testing.T) {
 	t.Parallel()
 	h := linuxHosts(t, 1500)
 	a, b := h[0], h[1]
-	a.shell(t, "ip link add lan type bridge; ip link set wire master lan; ip link set lan up")
-	for i := range 2 {
-		a.shell(t, fmt.Sprintf("ip link add m%d type veth peer name s%[1]d; ip link set s%[1]d master lan; "+
-			"ip link set s%[1]d up; ip link set m%[1]d up", i))
-	}
+	a.twoMembers(t)
 	a.driver = a.spawn(t, "up", "--adapter", "port="+a.ip+"/24,team=AFT,members=interface:m0:primary+interface:m1")
 	b.driver = b.spawn(t, "up", "--adapter", fmt.Sprintf("port=%s/24,interface=wire,mac=%s", b.ip, b.mac))
 	a.driver.until(t, "listening")
@@ -44,14 +40,7 @@ func TestTeam_Veth(t *testing.T) {
 	} {
 		beat.again()
 		a.shell(t, x.command)
-		await.Eventually(t, x.command, func() bool {
-			for i, m := range a.status(t).Teams[0].Members {
-				if m.Status+" "+m.Role != x.roles[i] {
-					return false
-				}
-			}
-			return true
-		})
+		a.stands(t, x.command, x.roles[:]...)
 		beat.further(t, 200)
 		t.Logf("%s: pings stood still for %v at most", x.command, beat.again().Round(time.Millisecond))
 	}
@@ -69,6 +58,29 @@ func TestTeam_Veth(t *testing.T) {
 	} {
 		await.Eventually(t, want, func() bool { return strings.Contains(a.ok(t, "events", "list"), want) })
 	}
+}
+
+// twoMembers makes two interfaces of the host, m0 and m1, which are at a bridge of it, as its wire is: by the links s0 and s1.
+func (h *linuxHost) twoMembers(t *testing.T) {
+	t.Helper()
+	h.shell(t, "ip link add lan type bridge; ip link set wire master lan; ip link set lan up")
+	for i := range 2 {
+		h.shell(t, fmt.Sprintf("ip link add m%d type veth peer name s%[1]d; ip link set s%[1]d master lan; "+
+			"ip link set s%[1]d up; ip link set m%[1]d up", i))
+	}
+}
+
+// stands waits until the members of the host's team are so, as "Connected Active".
+func (h *linuxHost) stands(t *testing.T, when string, roles ...string) {
+	t.Helper()
+	await.Eventually(t, when, func() bool {
+		for i, m := range h.status(t).Teams[0].Members {
+			if m.Status+" "+m.Role != roles[i] {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // pulse is how a program goes on that prints a line for each thing that it has done.

@@ -307,8 +307,8 @@ func (d *Driver) grants(i int) sriov.Grant {
 
 // noFunctions returns why the wire of adapter i has no room for virtual functions; empty: it has.
 func (d *Driver) noFunctions(i int) string {
-	if t, _ := d.Roster.Of(i); t != nil {
-		return "the adapter's wire is in team " + strconv.Quote(t.Name)
+	if t, place := d.Roster.Of(i); place > 0 {
+		return "the adapter's wire is in team " + strconv.Quote(t.Name) + ", whose virtual functions are those of the adapter that carries it"
 	}
 	if a := &d.cfg.Adapters[i]; !a.WholeFrames() && !d.infiniBand(i) {
 		return "the adapter's wire are UDP sockets, which have no room for other functions: wires of whole frames have"

@@ -91,6 +91,59 @@ func TestTeam_Life(t *testing.T) {
 	}
 }
 
+// TestTeam_Functions: an adapter that carries a team has its virtual functions on it, those from before and new ones, also after a restart;
+// they are the adapter's, and not those of the member that carries the team after it.
+func TestTeam_Functions(t *testing.T) {
+	c := parsed(t, threeAtASwitch...)
+	d := start(t, c)
+	defer func() { stop(t, d) }()
+	create := func(name, address string) {
+		t.Helper()
+		if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "a", Name: name, Settings: []string{"address=" + address}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	up := func(when string, want ...bool) {
+		t.Helper()
+		all := d.Functions()
+		if len(all) != len(want) {
+			t.Fatalf("%s: there are %+v", when, all)
+		}
+		for i, f := range all {
+			if f.Up != want[i] || f.Adapter != "a" {
+				t.Errorf("%s: %s of %s is up: %v, want %v", when, f.Name, f.Adapter, f.Up, want[i])
+			}
+		}
+	}
+	create("first", "192.0.2.11/24")
+	mustTeam(t, d, "AFT", "a", "b")
+	create("second", "192.0.2.12/24")
+	up("on the team", true, true)
+	if err := d.SetAdapter(AdapterRequest{Adapter: "b"}); err != nil { // the other is active
+		t.Fatal(err)
+	}
+	up("with another active", true, true)
+	if err := d.SetAdapter(AdapterRequest{Adapter: "b", Enable: true}); err != nil {
+		t.Fatal(err)
+	}
+	restart(t, d, "a")
+	stop(t, d)
+	d = start(t, c)
+	up("after a restart", true, true)
+	if _, err := d.DetachMember("T", "a"); err != nil {
+		t.Fatal(err)
+	}
+	up("detached", true, true)
+	if s := d.Status().Adapters[1]; len(s.Functions) != 0 || s.Wire != "team T" {
+		t.Errorf("who carries the team now is %+v", s)
+	}
+	across(t, end{d, 0}, end{d, 1})
+	if _, err := d.RemoveTeam("T"); err != nil {
+		t.Fatal(err)
+	}
+	up("without a team", true, true)
+}
+
 // TestTeam_DisabledMember: a member that is disabled is out of use and another is active, also after a restart; a member that does not
 // carry the team cannot be restarted.
 func TestTeam_DisabledMember(t *testing.T) {
@@ -193,7 +246,7 @@ func TestTeam_Refused(t *testing.T) {
 		"in the team":       {attach("T", "a", plain), "adapter"},
 		"in another team":   {attach("O", "a", plain), "adapter"},
 		"UDP":               {attach("O", "u", plain), "adapter"},
-		"with functions":    {attach("O", "v", plain), "adapter"},
+		"with functions":    {attach("T", "v", plain), "adapter"},
 		"third of SFT":      {attach("T", "c", plain), "members"},
 		"second primary":    {attach("T", "c", api.TeamMemberRequest{Primary: true}), "primary"},
 		"second MAC":        {attach("T", "c", api.TeamMemberRequest{GivesMAC: true}), "SetTeamMacAddress"},
@@ -210,7 +263,7 @@ func TestTeam_Refused(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"IPoIB": create(api.TeamRequest{Name: "N", Type: "AFT", IPoIB: true}), "function of a member": function("a"),
+		"IPoIB": create(api.TeamRequest{Name: "N", Type: "AFT", IPoIB: true}), "function of a member": function("b"),
 	} {
 		if !errors.Is(err, api.ErrUnsupported) {
 			t.Errorf("%s: %v, want that it is not supported", what, err)

@@ -62,7 +62,6 @@ func (x *notice) discovery(h eth.IPv6, message []byte) bool {
 
 // say puts another MAC in the frame.
 func (x *notice) say(b []byte, mac eth.MAC) {
-	const source = 6
 	copy(b[source:], mac[:])
 	copy(x.place, mac[:])
 	if x.message == nil {

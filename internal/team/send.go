@@ -10,6 +10,9 @@ import (
 // Headers is how much of a frame's beginning Send looks at: Ethernet with tags, IPv6, and ports. IPv4 with all its options is shorter.
 const Headers = 96
 
+// source is where a frame has the address that it comes from.
+const source = 6
+
 // Send returns which member a frame leaves by; -1: none, and it is lost. b is the frame, or its first Headers bytes if it is longer and
 // neither of ARP nor of ICMPv6; size is the frame's. The frame is to leave as b is afterwards: a member that is not active has its own
 // address where a station's was.
@@ -33,7 +36,6 @@ func (t *Team) Send(now clock.Time, b []byte, size int) (i int) {
 // balance chooses among members that have addresses of their own. What says where a station is, or is for more than one, leaves by
 // the active one, so that all others know it by one address.
 func (t *Team) balance(now clock.Time, b []byte, size int) int {
-	const source = 6
 	if t.active < 0 || b[0]&1 != 0 {
 		t.asked(now, b)
 		return t.active
@@ -83,9 +85,8 @@ func (t *Team) answer(now clock.Time, b []byte) int {
 		t.heardAll(now, x.vlan, x.addr)
 		return t.active
 	}
-	station := t.stationOf(x.vlan, x.addr)
-	if station == (eth.MAC{}) {
-		return t.active // of an address that is not a station's: what comes to it could not be told apart
+	if t.stationOf(x.vlan, x.addr) != eth.MAC(b[source:]) {
+		return t.active // of an address that is not the station's own: what comes to it could not be told apart
 	}
 	p := t.meet(peerKey{x.vlan, x.addr, x.to}, eth.MAC(b))
 	if p == nil || p.member == t.active {

@@ -11,7 +11,8 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// town is a team at a switch that learns, with peers at other ports of it: what they know of the station's addresses they have heard.
+// town is a team with one or more stations at a switch that learns, with peers at other ports of it: what they know of a station's
+// addresses they have heard.
 type town struct {
 	*rapid.T
 	team  *Team
@@ -19,15 +20,24 @@ type town struct {
 	up    []bool
 	port  map[eth.MAC]int // where the switch has seen an address; members first, then peers
 	peers []resident
+	homes []Station
 	// got are the frames that the team has taken since the last look.
 	got [][]byte
 }
 
-// resident is a peer with its cache of neighbours.
+// resident is a peer with its cache of neighbours, and the station that it speaks with.
 type resident struct {
 	mac   eth.MAC
 	addr  netip.Addr
+	with  *Station
 	knows map[netip.Addr]eth.MAC
+}
+
+// home is a station of the team: the adapter's, and then those of virtual functions, which have addresses of their own.
+func home(n int) Station {
+	v4, v6, mac := stationV4.As4(), stationV6.As16(), stationMAC
+	v4[2], v6[14], mac[4] = byte(n), byte(n), byte(n)
+	return Station{MAC: mac, Addrs: []netip.Addr{netip.AddrFrom4(v4), netip.AddrFrom16(v6)}}
 }
 
 func newTown(t *testing.T, r *rapid.T) *town {
@@ -41,6 +51,10 @@ func newTown(t *testing.T, r *rapid.T) *town {
 	for i := range w.up {
 		w.up[i] = true
 	}
+	for n := range rapid.IntRange(1, 3).Draw(r, "stations") {
+		w.homes = append(w.homes, home(n))
+	}
+	w.team.SetStations(w.homes)
 	for p := range rapid.IntRange(1, 5).Draw(r, "peers") {
 		a4, a6 := peerV4.As4(), peerV6.As16()
 		a4[3], a6[15] = byte(10+p), byte(10+p)
@@ -48,7 +62,7 @@ func newTown(t *testing.T, r *rapid.T) *town {
 		if p%2 == 1 {
 			addr = netip.AddrFrom16(a6)
 		}
-		w.peers = append(w.peers, resident{eth.MAC{0x02, 0xcc, 0, 0, 0, byte(p)}, addr, map[netip.Addr]eth.MAC{}})
+		w.peers = append(w.peers, resident{eth.MAC{0x02, 0xcc, 0, 0, 0, byte(p)}, addr, &w.homes[p%len(w.homes)], map[netip.Addr]eth.MAC{}})
 	}
 	return w
 }
@@ -56,9 +70,9 @@ func newTown(t *testing.T, r *rapid.T) *town {
 // station is the address of the station that a peer speaks with.
 func (p *resident) station() netip.Addr {
 	if p.addr.Is4() {
-		return stationV4
+		return p.with.Addrs[0]
 	}
-	return stationV6
+	return p.with.Addrs[1]
 }
 
 // settle does what is due now, and carries what the team has to say.
@@ -102,29 +116,30 @@ func (w *town) deliver(p int, b []byte) {
 	}
 }
 
-// send lets the station send a frame.
+// send lets a station send a frame.
 func (w *town) send(b []byte) {
 	if i := w.team.Send(w.now, b, len(b)); i >= 0 {
 		w.carry(i, b)
 	}
 }
 
-// ask lets a peer ask for the station, which answers if it hears that.
+// ask lets a peer ask for its station, which answers if it hears that.
 func (w *town) ask(p int) {
 	r := &w.peers[p]
 	w.got = nil
 	if r.addr.Is4() {
-		w.carry(len(w.up)+p, arp(eth.ARPRequest, eth.Broadcast, r.mac, r.addr, stationV4))
+		w.carry(len(w.up)+p, arp(eth.ARPRequest, eth.Broadcast, r.mac, r.addr, r.station()))
 	} else {
-		group, _ := eth.MulticastMAC(eth.SolicitedNode(stationV6))
-		d := eth.Discovery{Target: stationV6, Link: r.mac[:]}
-		w.carry(len(w.up)+p, d.AppendPacket(header(group, r.mac, 0, eth.TypeIPv6), r.addr, eth.SolicitedNode(stationV6)))
+		nodes := eth.SolicitedNode(r.station())
+		group, _ := eth.MulticastMAC(nodes)
+		d := eth.Discovery{Target: r.station(), Link: r.mac[:]}
+		w.carry(len(w.up)+p, d.AppendPacket(header(group, r.mac, 0, eth.TypeIPv6), r.addr, nodes))
 	}
 	for range w.got {
 		if r.addr.Is4() {
-			w.send(arp(eth.ARPReply, r.mac, stationMAC, stationV4, r.addr))
+			w.send(arp(eth.ARPReply, r.mac, r.with.MAC, r.station(), r.addr))
 		} else {
-			w.send(advertisement(r.mac, stationMAC, stationV6, r.addr))
+			w.send(advertisement(r.mac, r.with.MAC, r.station(), r.addr))
 		}
 	}
 	if up, _ := w.team.Up(); up != (len(w.got) == 1) {
@@ -132,15 +147,15 @@ func (w *town) ask(p int) {
 	}
 }
 
-// question lets the station ask for a peer, which answers.
+// question lets a peer's station ask for it, and it answers.
 func (w *town) question(p int) {
 	r := &w.peers[p]
 	if !r.addr.Is4() {
 		return
 	}
-	w.send(arp(eth.ARPRequest, eth.Broadcast, stationMAC, stationV4, r.addr))
-	if mac, ok := r.knows[stationV4]; ok {
-		w.carry(len(w.up)+p, arp(eth.ARPReply, mac, r.mac, r.addr, stationV4))
+	w.send(arp(eth.ARPRequest, eth.Broadcast, r.with.MAC, r.station(), r.addr))
+	if mac, ok := r.knows[r.station()]; ok {
+		w.carry(len(w.up)+p, arp(eth.ARPReply, mac, r.mac, r.addr, r.station()))
 	}
 }
 
@@ -155,7 +170,7 @@ func (w *town) flip(i int) {
 	w.team.SetLink(w.now, i, w.up[i], gigabit)
 }
 
-// check has each peer that knows the station send to it: it gets the frame once, at its own MAC.
+// check has each peer that knows its station send to it: that gets the frame once, at its own MAC.
 func (w *town) check() {
 	w.settle()
 	for next := w.team.Deadline(); next <= w.now.Add(retellAfter); next = w.team.Deadline() {
@@ -174,8 +189,8 @@ func (w *town) check() {
 		}
 		w.got = nil
 		w.carry(len(w.up)+p, datagram(r.mac, mac, netip.AddrPortFrom(r.addr, 7), netip.AddrPortFrom(r.station(), 4791)))
-		if len(w.got) != 1 || eth.MAC(w.got[0]) != stationMAC {
-			w.Fatalf("peer %d sends to %v: the station gets %d frames; %s", p, mac, len(w.got), w)
+		if len(w.got) != 1 || eth.MAC(w.got[0]) != r.with.MAC {
+			w.Fatalf("peer %d sends to %v: its station gets %d frames; %s", p, mac, len(w.got), w)
 		}
 	}
 }
@@ -203,8 +218,8 @@ func (w *town) String() string {
 	return fmt.Sprintf("%s active %d", s, w.team.active)
 }
 
-// TestTown: whatever fails and comes back, and whoever asks whom, as long as a member is up every peer that knows the station reaches it,
-// and it gets each frame once.
+// TestTown: whatever fails and comes back, whoever asks whom, and however many stations there are, as long as a member is up every peer
+// that knows its station reaches it, and that gets each frame once.
 func TestTown(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newTown(t, r)
@@ -217,8 +232,27 @@ func TestTown(t *testing.T) {
 				w.now = w.now.Add(rapid.SampledFrom(announcements[1:]).Draw(r, "wait"))
 				w.settle()
 			},
-			"send": func(r *rapid.T) { w.send(sentFrom(rapid.Uint16().Draw(r, "flow"))) },
-			"":     func(r *rapid.T) { w.check() },
+			"send": func(r *rapid.T) {
+				h := rapid.SampledFrom(w.homes).Draw(r, "station")
+				from := netip.AddrPortFrom(h.Addrs[0], rapid.Uint16().Draw(r, "flow"))
+				w.send(datagram(h.MAC, strangeMAC, from, netip.AddrPortFrom(peerV4, 4791)))
+			},
+			"forge": w.forge,
+			"":      func(r *rapid.T) { w.check() },
 		})
 	})
+}
+
+// forge lets a station say that another's address is at its own MAC, in an answer to a peer: the peer gets that as it is, and is given no
+// member for the other's address.
+func (w *town) forge(r *rapid.T) {
+	p := &w.peers[rapid.IntRange(0, len(w.peers)-1).Draw(r, "peer")]
+	i := rapid.IntRange(0, len(w.homes)-1).Draw(r, "station")
+	if v := &w.homes[i]; v != p.with && w.team.active >= 0 {
+		b := arp(eth.ARPReply, p.mac, v.MAC, p.with.Addrs[0], peerV4)
+		known := len(w.team.peers.known)
+		if at := w.team.Send(w.now, b, len(b)); at != w.team.active || from(b) != v.MAC || len(w.team.peers.known) != known {
+			r.Fatalf("a forged answer leaves by member %d from %v, with %d peers known", at, from(b), len(w.team.peers.known))
+		}
+	}
 }

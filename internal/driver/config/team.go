@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -14,6 +16,8 @@ import (
 
 // Team is what an adapter with "link": "team" stands on: several wires of whole frames that are one (docs/teaming.md).
 type Team struct {
+	// Of is the name of an adapter before this one, on whose team it stands too; then nothing else is given.
+	Of string `json:"of,omitempty"`
 	// Type is AFT, SFT, SLB, RLB, ALB, 3AD or SLA (WinOF 5.50, 4.1.6.1); empty: AFT.
 	Type string `json:"type,omitempty"`
 	// Hash is what of a frame chooses its member: L2, L3 or L4; empty: L4.
@@ -71,6 +75,9 @@ func (m *TeamMember) String() string {
 
 // String names the team by its type and members.
 func (t *Team) String() string {
+	if t.Of != "" {
+		return "team of " + t.Of
+	}
 	var members []string
 	for i := range t.Members {
 		members = append(members, t.Members[i].String())
@@ -115,6 +122,13 @@ func (a *Adapter) completeTeam(field func(string) string) error {
 	if a.Link != LinkTeam {
 		if a.Team != nil {
 			return api.Wrong(field("team"), "given", `nothing without "link": "team"`)
+		}
+		return nil
+	}
+	if a.Team != nil && a.Team.Of != "" {
+		o := *a.Team
+		if o.Of = ""; !reflect.ValueOf(o).IsZero() {
+			return api.Wrong(field("team"), "given", fmt.Sprintf("nothing but \"of\", the team is that of %q", a.Team.Of))
 		}
 		return nil
 	}
@@ -189,12 +203,19 @@ func (a *Adapter) checkTeam(field func(string) string) error {
 // fileNames are the fields of a team in the configuration, by those of its engine.
 var fileNames = strings.NewReplacer("Type", "type", "Members", "members", "Primary", "primary", "GivesMAC", "set_team_mac_address")
 
-// completeTeams checks that no wire of a team is somebody else's.
+// standsOn is the name of the adapter whose team it stands on: its own, or that of the other whose team it is.
+func (a *Adapter) standsOn() string { return cmp.Or(a.Team.Of, a.Name) }
+
+// completeTeams checks that no wire of a team is somebody else's, and that teams on which others stand are there.
 func (c *Config) completeTeams() error {
 	for i := range c.Adapters {
 		a := &c.Adapters[i]
 		if a.Team == nil {
 			continue
+		}
+		owns := func(o Adapter) bool { return o.Name == a.Team.Of && o.Team != nil && o.Team.Of == "" }
+		if a.Team.Of != "" && !slices.ContainsFunc(c.Adapters[:i], owns) {
+			return api.Wrong(fmt.Sprintf("adapters[%d].team.of", i), fmt.Sprintf("%q", a.Team.Of), "the name of an adapter before this one that has a team")
 		}
 		for k := range a.Team.Members {
 			m := &a.Team.Members[k]

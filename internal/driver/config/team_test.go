@@ -56,6 +56,9 @@ func TestParseAdapter_TeamRefused(t *testing.T) {
 		"e=192.0.2.1,tap=x,team=AFT":                                                         "--adapter option",
 		"e=192.0.2.1,team=LBFO,members=tap:a":                                                "adapters[0].team.type",
 		"e=192.0.2.1,team=AFT,members=tap:a,hash=L7":                                         "adapters[0].team.hash",
+		"e=192.0.2.1,team=AFT,of=a":                                                          "adapters[0].team",
+		"e=192.0.2.1,team,of=a,members=tap:a":                                                "adapters[0].team",
+		"e=192.0.2.1,tap=x,of=a":                                                             "adapters[0].team",
 		"e=192.0.2.1,team=AFT,members=tap:a,slow":                                            "adapters[0].team.slow_lacp, passive_lacp",
 		"e=192.0.2.1,team=AFT,members=tap":                                                   "--adapter option",
 		"e=192.0.2.1,team=AFT,members=fabric:x":                                              "--adapter option",
@@ -105,6 +108,39 @@ func TestTeam_WiresOfOthers(t *testing.T) {
 		var wrong *api.FieldError
 		if errors.As(err, &wrong) != refused || refused && wrong.Field != "adapters[0].team.members[0]" {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestTeam_Of: several adapters stand on the team of one that is before them, each with a MAC of its own.
+func TestTeam_Of(t *testing.T) {
+	for _, c := range []struct{ second, third, field string }{
+		{"b=192.0.2.2,team,of=a,mac=02:00:00:00:00:02", "c=192.0.2.3,team,of=a,mac=02:00:00:00:00:03", ""},
+		{"b=192.0.2.2,team,of=a", "c=192.0.2.3,tap=t1", "adapters[1].mac"},
+		{"b=192.0.2.2,team,of=a,mac=02:00:00:00:00:02", "c=192.0.2.3,team,of=a,mac=02:00:00:00:00:02", "adapters[2].mac"},
+		{"b=192.0.2.2,team,of=c,mac=02:00:00:00:00:02", "c=192.0.2.3,team,members=tap:t1,mac=02:00:00:00:00:03", "adapters[1].team.of"},
+		{"b=192.0.2.2,team,of=b,mac=02:00:00:00:00:02", "c=192.0.2.3,tap=t1", "adapters[1].team.of"},
+		{"b=192.0.2.2,tap=t1", "c=192.0.2.3,team,of=b,mac=02:00:00:00:00:03", "adapters[2].team.of"},
+		{"b=192.0.2.2,team,of=a,mac=02:00:00:00:00:02", "c=192.0.2.3,team,of=b,mac=02:00:00:00:00:03", "adapters[2].team.of"},
+	} {
+		var all []Adapter
+		for _, text := range []string{"a=192.0.2.1,team,members=tap:t0+switch:s", c.second, c.third} {
+			a, err := ParseAdapter(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, a)
+		}
+		whole, err := Config{Adapters: all}.Complete()
+		var wrong *api.FieldError
+		if c.field != "" {
+			if !errors.As(err, &wrong) || wrong.Field != c.field {
+				t.Errorf("%s, %s: %v, want %s refused", c.second, c.third, err, c.field)
+			}
+			continue
+		}
+		if err != nil || whole.FirstOnWire(1) != 0 || whole.FirstOnWire(2) != 0 || whole.Adapters[1].WireName() != "team of a" {
+			t.Errorf("%s, %s: %v, the second is at the port of %d", c.second, c.third, err, whole.FirstOnWire(1))
 		}
 	}
 }

@@ -67,8 +67,11 @@ func (a *Adapter) WholeFrames() bool {
 	return slices.Contains([]string{LinkInterface, LinkTAP, LinkDatagram, LinkSwitch, LinkFabric, LinkTeam}, a.Link)
 }
 
-// SameWire reports whether two adapters are functions at one port. Each has a port of its own at a switch, on a fabric and on a team.
+// SameWire reports whether two adapters are functions at one port. Each has a port of its own at a switch and on a fabric.
 func (a *Adapter) SameWire(b *Adapter) bool {
+	if a.Link == LinkTeam && b.Link == LinkTeam {
+		return a.standsOn() == b.standsOn()
+	}
 	return slices.Contains([]string{LinkInterface, LinkTAP, LinkDatagram}, a.Link) && a.Link == b.Link && a.Interface == b.Interface &&
 		a.Datagram == b.Datagram
 }

@@ -170,8 +170,9 @@ func (r *Roster) mayAttach(t *Team, i int, q api.TeamMemberRequest) error {
 	if why := r.noMember(i); why != "" {
 		return api.Wrong("adapter", named, why)
 	}
-	if n := r.cfg.Driver.Functions(i); n > 0 {
-		return api.Wrong("adapter", fmt.Sprintf("%s, whose %d virtual functions use its wire", named, n), "one without virtual functions")
+	if n := r.cfg.Driver.Functions(i); n > 0 && len(r.Present(t)) > 0 {
+		return api.Wrong("adapter", fmt.Sprintf("%s, whose %d virtual functions use its wire", named, n),
+			"one without virtual functions, which only the first member has: it carries the team")
 	}
 	switch {
 	case len(r.cfg.Driver.VLANs(r.guid(i))) > 0:
