@@ -7,14 +7,15 @@ import (
 	"net/url"
 )
 
-// VLANStatus is a VLAN interface of an adapter, or of a team that was made by command (WinOF 5.50, 4.1.6).
+// VLANStatus is a VLAN interface of an adapter, of a virtual function, or of a team that was made by command (WinOF 5.50, 4.1.6).
 type VLANStatus struct {
 	Name      string            `json:"name"`
 	GUID      string            `json:"guid" doc:"With braces, as those of adapters."`
-	Owner     string            `json:"owner" doc:"The adapter or team; empty if the driver's configuration has it no more."`
+	Owner     string            `json:"owner" doc:"The adapter, team or virtual function; empty if the driver's configuration has it no more."`
 	OwnerGUID string            `json:"owner_guid"`
 	Adapter   string            `json:"adapter,omitempty" doc:"At whose port it is: of a team, its carrier's."`
 	Device    string            `json:"device,omitempty" doc:"What programs call its RDMA function."`
+	Function  string            `json:"function,omitempty" doc:"The virtual function whose it is, whose programs alone see it."`
 	ID        int               `json:"id"`
 	Priority  int               `json:"priority" doc:"Of frames of the host's that have none."`
 	MAC       string            `json:"mac,omitempty"`
@@ -28,7 +29,7 @@ type VLANStatus struct {
 
 // VLANRequest makes a VLAN interface, or changes the name, ID and priority of one.
 type VLANRequest struct {
-	Owner    string `json:"owner,omitempty" doc:"Of a new one: the adapter or team, by GUID or name."`
+	Owner    string `json:"owner,omitempty" doc:"Of a new one: the adapter, team or virtual function, by GUID or name."`
 	Name     string `json:"name" doc:"Of 1 to 31 printable characters, which no other there has."`
 	ID       int    `json:"id" doc:"1 to 4094."`
 	Priority int    `json:"priority,omitempty" doc:"0 to 7."`
@@ -50,12 +51,12 @@ const vlansURL = "/vlans"
 
 // VLANPath identifies a VLAN interface in a path.
 type VLANPath struct {
-	Owner string `path:"owner" doc:"GUID or name of the adapter or team."`
+	Owner string `path:"owner" doc:"GUID or name of the adapter, team or virtual function."`
 	Name  string `path:"name" doc:"Name of the VLAN interface."`
 }
 
 func (s *Server) vlanRoutes(d VLANSource) {
-	register(s, operation("GET", vlansURL, "vlans", "The VLAN interfaces of adapters and teams"),
+	register(s, operation("GET", vlansURL, "vlans", "The VLAN interfaces of adapters, teams and virtual functions"),
 		func(context.Context, *struct{}) (*one[[]VLANStatus], error) { return body(d.VLANs()), nil })
 	register(s, operation("POST", vlansURL, "create-vlan", "Make a VLAN interface"),
 		func(_ context.Context, in *struct{ Body VLANRequest }) (*one[VLANStatus], error) {
@@ -108,7 +109,11 @@ func (c *Client) RemoveVLAN(ctx context.Context, owner, name string) (v VLANStat
 // writeText prints a VLAN interface as a line.
 func (v *VLANStatus) writeText(w io.Writer) {
 	state := map[bool]string{true: "up", false: "down"}[v.Up]
-	fmt.Fprintf(w, "  VLAN interface %s: VLAN %d, priority %d, %s, %s", clean(v.Name), v.ID, v.Priority, or(v.Address, "no address"), state)
+	of := ""
+	if v.Function != "" {
+		of = " of " + clean(v.Function)
+	}
+	fmt.Fprintf(w, "  VLAN interface %s%s: VLAN %d, priority %d, %s, %s", clean(v.Name), of, v.ID, v.Priority, or(v.Address, "no address"), state)
 	if v.TAP != "" {
 		fmt.Fprintf(w, ", interface %s", clean(v.TAP))
 	}

@@ -21,7 +21,7 @@ var vlanCommands = []Command{
 	vlanConfig("4.1.6.9 QueryTeam", "queryteam", "<TeamName>", "Show a team."),
 	vlanConfig("4.1.6.6 Modify a Team", "modifyteam", "<TeamName> <NewTeamName> <TeamType>", "Change a team."),
 	vlanConfig("4.1.6.5 Create a VLAN", "addvlan", "<TeamName> <VlanName> <VlanId> <Priority> [address=] [tap=]",
-		"Add a VLAN interface to a team or an adapter."),
+		"Add a VLAN interface to a team, an adapter or a virtual function."),
 	vlanConfig("4.1.6.11 Remove VLAN", "removevlan", "<TeamName> <VlanName>", "Remove a VLAN interface."),
 	vlanConfig("4.1.6.10 QueryVlan", "queryvlan", "<TeamName> <VlanName>", "Show a VLAN interface."),
 	vlanConfig("4.1.6.7 Modify a VLAN", "modifyvlan", "<TeamName> <VlanName> <NewVlanName> <NewVlanId> <NewPriority>",

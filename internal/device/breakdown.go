@@ -118,6 +118,7 @@ func (a *adapter) renew() error {
 	clear(a.byNumber)
 	clear(a.ids)
 	a.station = a.stand()
+	a.rejoin()
 	a.switchStation(false) // until it is enabled
 	return a.controlCongestion()
 }
@@ -131,6 +132,9 @@ func (a *adapter) stand() *port.Station {
 	}
 	if a.virtual() {
 		s.SetShare(a.host.now(), a.cfg.Virtual.Share)
+	}
+	if a.cfg.ofTenant {
+		s.Join(a.purse())
 	}
 	a.links.Attach(s)
 	return s

@@ -153,7 +153,8 @@ type AdapterConfig struct {
 	Virtual       *Virtual
 	virtualOf     uint32 // whose
 	aliases       AliasGUIDs
-	ofHost        bool  // it is a VLAN interface, see AddVLAN
+	ofHost        bool  // it is a VLAN interface of an adapter, see AddVLAN
+	ofTenant      bool  // it is one of a virtual function
 	priority      uint8 // of that
 	SourcePorts   int   // sockets to send from at a time; 0: 1024
 	ReceiveBuffer int   // bytes; 0: as large as the system allows

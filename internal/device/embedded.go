@@ -69,6 +69,8 @@ func (p *portLoop) seat(a *adapter) error {
 	}
 	at, most := eswitch.VPort, eswitch.MostVPorts
 	switch {
+	case a.cfg.ofTenant: // from the last one on: the numbers of virtual functions are theirs
+		at, most = func(n int) eswitch.Port { return eswitch.VF(eswitch.MostVFs - 1 - n) }, eswitch.MostVFs
 	case a.tenants():
 		at, most = eswitch.VF, eswitch.MostVFs
 	case len(p.functions) == 0 || p.functions[0] == a:
@@ -136,6 +138,9 @@ func (a *adapter) seating() eswitch.Function {
 		return f
 	}
 	f.VLAN.Untagged, f.VLAN.Trunk = true, v.VLANs
+	for i, w := range a.ceded {
+		f.VLAN.Trunk[i] &^= w
+	}
 	return f
 }
 
@@ -235,6 +240,9 @@ func (p *portLoop) tellSpoofed() {
 			continue
 		}
 		a := p.functions[i]
+		if a.cfg.ofTenant {
+			a = p.host.adapters[a.cfg.virtualOf]
+		}
 		p.host.cfg.Spoofed(Spoofed{Owner: a.cfg.virtualOf, Function: a.name, Number: a.number, Report: r})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
@@ -135,7 +136,7 @@ func newProgramWith(t testing.TB, h *Host, adapter uint32, cfg ClientConfig) *pr
 	})
 	infos, err := c.Adapters(bg)
 	p.check(err)
-	p.addr = infos[adapter].Addr.IP()
+	p.addr = infos[slices.IndexFunc(infos, func(i command.AdapterInfo) bool { return i.Index == adapter })].Addr.IP()
 	p.pd, err = c.AllocPD(bg, adapter)
 	p.check(err)
 	return p

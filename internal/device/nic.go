@@ -86,7 +86,7 @@ func (n *nic) start() error {
 	n.station = a.port.Attach(f, port.Station{MAC: a.mac, Kind: port.Ethernet, UDPPort: a.cfg.UDPPort, At: a.at, Tag: a.tag(),
 		Carried: &a.carried.other})
 	n.station.Plug(address.Wire, netip.Addr{}, nil)
-	n.station.Join(a.station)
+	n.station.Join(a.purse())
 	f.SetWire(n.station)
 	f.SetMarking(a.port.marking)
 	a.cut()

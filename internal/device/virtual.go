@@ -80,6 +80,15 @@ func (a *adapter) virtual() bool { return a.cfg.Virtual != nil }
 // AddFunction adds a virtual function at the port of an adapter, enabled, and returns its index. Programs see it if they are its own
 // (ClientConfig.Function). Errors are those of AddAdapter.
 func (h *Host) AddFunction(f FunctionConfig) (uint32, error) {
+	h.lock()
+	o, err := h.adapter(f.Owner)
+	if err == nil && o.virtual() {
+		err = command.Errorf(command.Invalid, "Owner: %q is a virtual function itself", o.name)
+	}
+	h.unlock()
+	if err != nil {
+		return 0, err
+	}
 	cfg, err := h.functionConfig(f)
 	if err != nil {
 		return 0, err
@@ -106,8 +115,6 @@ func (h *Host) functionConfig(f FunctionConfig) (AdapterConfig, error) {
 	switch {
 	case err != nil:
 		return AdapterConfig{}, err
-	case o.virtual():
-		return AdapterConfig{}, command.Errorf(command.Invalid, "Owner: %q is a virtual function itself", o.name)
 	case o.ib != nil && (f.VLAN != 0 || f.Ethernet != nil || f.Virtual.VSID != 0):
 		return AdapterConfig{}, command.Errorf(command.Unsupported, "VLAN, Ethernet and VSID: adapter %q is an InfiniBand port, which has partitions",
 			o.name)
@@ -151,6 +158,24 @@ func (h *Host) SetFunction(index uint32, v Virtual) error {
 	if err != nil {
 		return err
 	}
+	if err := a.decide(v); err != nil {
+		return err
+	}
+	if a.vlanInterface() {
+		return nil
+	}
+	for _, o := range a.interfaces() {
+		of, e := a.handedDown()
+		if e == nil {
+			e = o.decide(of)
+		}
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// decide changes what is decided about a virtual function, all or nothing.
+func (a *adapter) decide(v Virtual) error {
 	before := a.cfg.Virtual
 	v.VSID = before.VSID
 	a.cfg.Virtual = &v
@@ -163,7 +188,7 @@ func (h *Host) SetFunction(index uint32, v Virtual) error {
 		return errors.Join(err, a.reseat(), a.port.admit(a))
 	}
 	a.reshare()
-	a.station.SetShare(h.now(), v.Share)
+	a.station.SetShare(a.host.now(), v.Share)
 	a.switchStation(a.enabled)
 	a.guardRaw()
 	a.followWire()
@@ -174,7 +199,10 @@ func (h *Host) SetFunction(index uint32, v Virtual) error {
 // RemoveFunction removes a virtual function. Its programs are told that their device is gone; others go on.
 func (h *Host) RemoveFunction(index uint32) error {
 	h.lock()
-	_, err := h.function(index)
+	a, err := h.function(index)
+	if err == nil && !a.vlanInterface() && len(a.interfaces()) > 0 {
+		err = command.Errorf(command.Busy, "%q has VLAN interfaces, which go before", a.name)
+	}
 	h.unlock()
 	if err == nil {
 		err = h.SetAdapterState(index, false)
@@ -183,7 +211,7 @@ func (h *Host) RemoveFunction(index uint32) error {
 		return err
 	}
 	h.lock()
-	a, err := h.function(index)
+	a, err = h.function(index)
 	if err == nil {
 		err = h.withdraw(a)
 	}
@@ -240,7 +268,7 @@ func (h *Host) Functions(owner uint32) (list []FunctionStatus) {
 	defer h.unlock()
 	h.foldAll()
 	for _, a := range h.adapters {
-		if !a.tenants() || a.removed || a.cfg.virtualOf != owner {
+		if !a.tenants() || a.cfg.ofTenant || a.removed || a.cfg.virtualOf != owner {
 			continue
 		}
 		f := FunctionStatus{AdapterStatus: a.snapshot(), Number: a.number, Forged: a.guard.Forged,
@@ -270,48 +298,6 @@ func (h *Host) FunctionNumber(index uint32) int {
 		return -1
 	}
 	return a.number
-}
-
-// Tenant returns the name of a program's virtual function, and the index of the adapter at whose port it is; ok is false if it has none.
-func (c *Client) Tenant() (name string, owner uint32, ok bool) {
-	if c.only == nil {
-		return "", 0, false
-	}
-	return c.tenant, c.only.cfg.virtualOf, true
-}
-
-// sees reports whether a program may know of an adapter: of its virtual function alone if it has one, else of none.
-func (c *Client) sees(a *adapter) bool {
-	if c.only != nil {
-		return a == c.only
-	}
-	return !a.tenants() && !a.removed
-}
-
-// adapter returns the adapter that a program calls by this index. The caller holds the loop lock.
-func (c *Client) adapter(index uint32) (*adapter, error) {
-	if c.only == nil {
-		a, err := c.host.adapter(index)
-		if err == nil && !c.sees(a) {
-			err = command.Errorf(command.NotFound, "adapter %d: there is none for this program", index)
-		}
-		return a, err
-	}
-	if index != 0 {
-		return nil, command.Errorf(command.NotFound, "adapter %d: the program has a virtual function, which is 0", index)
-	}
-	if c.only.removed {
-		return nil, errRemoved()
-	}
-	return c.only, nil
-}
-
-// indexOf returns what a program calls an adapter.
-func (c *Client) indexOf(a *adapter) uint32 {
-	if a == c.only {
-		return 0
-	}
-	return a.index
 }
 
 // within reports whether what a virtual function sends may reach another adapter otherwise than by packets: both are in one VLAN of
@@ -387,12 +373,4 @@ func (a *adapter) guardRaw() {
 	}
 	a.guard.UDPPort, a.guard.Owns = a.cfg.UDPPort, a.gids.Has
 	a.raw.f.SetGuard(&a.guard)
-}
-
-// functionName returns the name of a program's virtual function; empty: it has none.
-func (c *Client) functionName() string {
-	if c.only == nil {
-		return ""
-	}
-	return c.only.name
 }

@@ -3,13 +3,15 @@ package device
 import (
 	"net/netip"
 
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/port"
 )
 
 // VLANConfig describes a VLAN interface: functions at the port of an adapter, with its MAC, whose frames are in a VLAN. They are the
-// host's, as the adapter's own: every program sees them that sees adapters.
+// host's, as the adapter's own: every program sees them that sees adapters. Those of a virtual function have that one's MAC, link and
+// share of the wire, and its programs see them, which nobody else does.
 type VLANConfig struct {
-	Owner uint32 // index of the adapter
+	Owner uint32 // index of the adapter or virtual function
 	Name  string
 	Addr  netip.Prefix
 	VLAN  uint16 // 1 to 4094; neither the adapter nor another VLAN interface of its is in it
@@ -33,29 +35,90 @@ type VLANStatus struct {
 func (h *Host) AddVLAN(v VLANConfig) (uint32, error) {
 	f := FunctionConfig{Owner: v.Owner, Name: v.Name, Addr: v.Addr, VLAN: v.VLAN, Ethernet: v.Ethernet}
 	h.lock()
+	o, err := h.adapter(v.Owner)
+	var of Virtual
 	noRDMA := false
-	if o, err := h.adapter(v.Owner); err == nil {
+	if err == nil {
 		f.MAC, noRDMA = o.mac, o.cfg.NoRDMA
+		of, err = o.handedDown()
 	}
 	h.unlock()
+	if err != nil {
+		return 0, err
+	}
+	f.Virtual.NoRDMA = of.NoRDMA
 	cfg, err := h.functionConfig(f)
 	if err != nil {
 		return 0, err
 	}
-	cfg.ofHost, cfg.priority, cfg.NoRawPackets, cfg.NoRDMA = true, v.Priority, true, noRDMA
-	return h.addFunction(cfg, Virtual{})
+	cfg.ofHost, cfg.ofTenant = !o.virtual(), o.virtual()
+	cfg.priority, cfg.NoRawPackets, cfg.NoRDMA = v.Priority, true, noRDMA
+	return h.addFunction(cfg, of)
+}
+
+// handedDown is what is decided about a VLAN interface of the adapter: what is about its owner, if that is a virtual function. The error
+// says why it has none.
+func (a *adapter) handedDown() (of Virtual, err error) {
+	switch {
+	case !a.virtual():
+		return of, nil
+	case a.removed || a.vlanInterface():
+		return of, command.Errorf(command.Invalid, "Owner: %q is a VLAN interface itself, or gone", a.name)
+	case a.cfg.VLAN != 0 || a.subnet() != 0:
+		return of, command.Errorf(command.Unsupported, "Owner: the frames of %q are in VLAN %d, and virtual subnet %d: those of its VLAN interfaces "+
+			"would be too", a.name, a.cfg.VLAN, a.subnet())
+	}
+	v := a.cfg.Virtual
+	return Virtual{Share: v.Share, Link: v.Link, Trust: v.Trust, NoRDMA: v.NoRDMA, Blocked: v.Blocked}, nil
 }
 
 // tenants reports whether the adapter is a virtual function that is somebody's alone, and not the host's.
 func (a *adapter) tenants() bool { return a.virtual() && !a.cfg.ofHost }
 
-// VLANs returns the VLAN interfaces at the port of an adapter.
+// vlanInterface reports whether the adapter is one.
+func (a *adapter) vlanInterface() bool { return a.cfg.ofHost || a.cfg.ofTenant }
+
+// interfaces returns the VLAN interfaces of an adapter or virtual function.
+func (a *adapter) interfaces() (list []*adapter) {
+	for _, o := range a.port.functions {
+		if o.vlanInterface() && o.cfg.virtualOf == a.index {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// purse is the station whose share of the wire the adapter's stations have.
+func (a *adapter) purse() *port.Station {
+	if a.cfg.ofTenant {
+		return a.host.adapters[a.cfg.virtualOf].station
+	}
+	return a.station
+}
+
+// rejoin lets the stations of the adapter's VLAN interfaces have its share, once its own station is another one.
+func (a *adapter) rejoin() {
+	if !a.virtual() {
+		return
+	}
+	for _, o := range a.interfaces() {
+		o.station.Join(a.station)
+		if o.nic.on() {
+			o.nic.station.Join(a.station)
+		}
+	}
+}
+
+// VLANs returns the VLAN interfaces of an adapter and of its virtual functions, or those of a virtual function.
 func (h *Host) VLANs(owner uint32) (list []VLANStatus) {
 	h.lock()
 	defer h.unlock()
 	h.foldAll()
 	for _, a := range h.adapters {
-		if a.removed || !a.cfg.ofHost || a.cfg.virtualOf != owner {
+		if a.removed || !a.vlanInterface() {
+			continue
+		}
+		if of := h.adapters[a.cfg.virtualOf]; of.index != owner && (!of.virtual() || of.cfg.virtualOf != owner) {
 			continue
 		}
 		s := VLANStatus{AdapterStatus: a.snapshot(), VLAN: a.cfg.VLAN, Priority: a.cfg.priority, Frames: a.carriedAll()}
@@ -72,7 +135,7 @@ func (a *adapter) carriedAll() port.Carried {
 
 // cede leaves the frames of a VLAN interface that is about to come to it, which have the MAC of the adapter whose it is.
 func (p *portLoop) cede(a *adapter) error {
-	if !a.cfg.ofHost {
+	if !a.vlanInterface() {
 		return nil
 	}
 	o := p.host.adapters[a.cfg.virtualOf]
@@ -82,7 +145,7 @@ func (p *portLoop) cede(a *adapter) error {
 
 // reclaim gives an adapter the frames of a VLAN interface that is gone. Nobody else has its MAC there.
 func (p *portLoop) reclaim(a *adapter) {
-	if !a.cfg.ofHost {
+	if !a.vlanInterface() {
 		return
 	}
 	o := p.host.adapters[a.cfg.virtualOf]

@@ -88,7 +88,6 @@ func TestVLAN_Refused(t *testing.T) {
 	one, _, _ := threeEnds(t)
 	h := one.host
 	_, _ = vlan(t, h, 100, 10)
-	of, _ := vf(t, h, 20, nil)
 	good := VLANConfig{Name: "x", VLAN: 7, Addr: netip.MustParsePrefix("10.80.0.30/24")}
 	for _, x := range []struct {
 		name   string
@@ -96,7 +95,6 @@ func TestVLAN_Refused(t *testing.T) {
 		want   command.Code
 	}{
 		{"no adapter", func(v *VLANConfig) { v.Owner = 77 }, command.NotFound},
-		{"of a virtual function", func(v *VLANConfig) { v.Owner = of }, command.Invalid},
 		{"a VLAN again", func(v *VLANConfig) { v.VLAN = 100 }, command.Invalid},
 		{"the adapter's own VLAN", func(v *VLANConfig) { v.VLAN = 0 }, command.Invalid},
 		{"no VLAN", func(v *VLANConfig) { v.VLAN = 4095 }, command.Invalid},

@@ -39,9 +39,13 @@ func (d *Driver) resetFunction(f *virtualFunction) error {
 		return fmt.Errorf("%w: the virtual function %q is disabled with its adapter: there is nothing to reset", api.ErrUnsupported, f.cfg.Name)
 	}
 	d.commands.ReleaseTenant(f.cfg.Owner, f.cfg.Name)
+	d.stopFunctionVLANs(f)
 	err := d.host.SetAdapterState(f.index, false)
 	if err == nil {
 		err = d.host.SetAdapterState(f.index, true)
+	}
+	if err == nil {
+		d.startFunctionVLANs(f)
 	}
 	if err != nil { // nobody knows what it is: it is made anew
 		d.stopFunction(f)

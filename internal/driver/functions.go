@@ -234,14 +234,17 @@ func (d *Driver) startFunction(f *virtualFunction) error {
 	if err != nil {
 		d.stopFunction(f)
 		d.releaseQueue(f)
+		return err
 	}
-	return err
+	d.startFunctionVLANs(f)
+	return nil
 }
 
 func (d *Driver) stopFunction(f *virtualFunction) {
 	if !f.live {
 		return
 	}
+	d.stopFunctionVLANs(f)
 	d.functions.settle(f, f.index, f.number, false)
 	d.functionWatch.forget(f.cfg.Owner, f.number)
 	if err := d.host.RemoveFunction(f.index); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/overlay"
+	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/sriov"
 )
 
@@ -131,6 +132,9 @@ func (d *Driver) setFunction(q api.FunctionRequest) error {
 	if err := errors.Join(d.suits(f.cfg.Owner, q.Settings), next.set(q.Settings)); err != nil {
 		return err
 	}
+	if (next.cfg.VLAN != 0 || next.cfg.Virtual.VSID != 0) && len(d.vlansOf(registry.FunctionGUID(f.cfg.Name))) > 0 {
+		return api.Wrong("vlan, vsid", "given", "none while the virtual function has VLAN interfaces; vlan_config removevlan removes them")
+	}
 	if d.infiniBand(int(f.cfg.Owner)) {
 		next.cfg.GUID = cmp.Or(next.cfg.Aliases.List[0], next.cfg.GUID)
 	}
@@ -215,7 +219,7 @@ func (d *Driver) removeFunction(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.forgetFunction(f); err != nil {
+	if err := errors.Join(d.forgetFunction(f), d.dropFunctionVLANs(f)); err != nil {
 		return err
 	}
 	d.stopFunction(f)

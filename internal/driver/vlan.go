@@ -14,8 +14,9 @@ import (
 )
 
 // VLAN interfaces (vlan_config; WinOF 5.50, 4.1.6) are functions of their own at the port of an adapter, with its MAC, in a VLAN: an RDMA
-// function, and one for a network interface of the host. Those of a team are at its carrier's port. They are kept in the registry, come
-// with their adapter when it is enabled, and go when it is disabled.
+// function, and one for a network interface of the host. Those of a team are at its carrier's port; those of a virtual function have its
+// MAC and are for its programs, and their network interface is made where its own is. They are kept in the registry, come with their
+// adapter or function when it is enabled, and go when it is disabled.
 
 // vlanInterface is such an interface. The holder of changes has it.
 type vlanInterface struct {
@@ -24,6 +25,8 @@ type vlanInterface struct {
 	index uint32       // of the device's function, while it is live
 	at    int          // the adapter at whose port that is, likewise
 	end   hostside.End // its network interface, which outlives it; nil: none is open
+	space string       // the network namespace in which that was opened, as of hostPlace
+	vf    bool         // it was a virtual function's when it was live last
 }
 
 // recallVLANs makes the VLAN interfaces again that are kept. They start with their adapters.
@@ -49,7 +52,20 @@ func (d *Driver) carrierOf(owner string) int {
 		}
 		return -1
 	}
+	if f := d.vlanFunction(owner); f != nil {
+		return int(f.cfg.Owner)
+	}
 	return slices.IndexFunc(d.running, func(r *running) bool { return r.GUID() == owner })
+}
+
+// vlanFunction returns the virtual function that is an owner of VLAN interfaces; nil: none is.
+func (d *Driver) vlanFunction(owner string) *virtualFunction {
+	for _, f := range d.functions.list {
+		if registry.FunctionGUID(f.cfg.Name) == owner {
+			return f
+		}
+	}
+	return nil
 }
 
 // vlansOf returns the VLAN interfaces of an owner.
@@ -65,16 +81,51 @@ func (d *Driver) vlansOf(owner string) (list []*vlanInterface) {
 // startVLANs starts the VLAN interfaces of an adapter that was enabled. The caller holds changes.
 func (d *Driver) startVLANs(i int) {
 	for _, v := range d.vlans {
-		if v.live || d.carrierOf(v.Owner) != i {
-			continue
+		if d.carrierOf(v.Owner) == i && d.vlanFunction(v.Owner) == nil {
+			d.tryVLAN(v, i)
 		}
-		if err := d.startVLAN(v); err != nil {
-			d.log.Warn("a VLAN interface does not start", "interface", v.Name, "adapter", d.running[i].Name, "cause", err)
+		if v.vf && d.vlanFunction(v.Owner) == nil { // the keys have that function no more
+			d.closeVLAN(v)
 		}
 	}
 }
 
-// stopVLANs stops those of an adapter that is about to be disabled.
+// startFunctionVLANs starts those of a virtual function that was started.
+func (d *Driver) startFunctionVLANs(f *virtualFunction) {
+	for _, v := range d.vlansOf(registry.FunctionGUID(f.cfg.Name)) {
+		d.tryVLAN(v, int(f.cfg.Owner))
+	}
+}
+
+func (d *Driver) tryVLAN(v *vlanInterface, i int) {
+	if v.live {
+		return
+	}
+	if err := d.startVLAN(v); err != nil {
+		d.log.Warn("a VLAN interface does not start", "interface", v.Name, "adapter", d.running[i].Name, "cause", err)
+	}
+}
+
+// stopFunctionVLANs stops those of a virtual function that is about to be stopped.
+func (d *Driver) stopFunctionVLANs(f *virtualFunction) {
+	for _, v := range d.vlansOf(registry.FunctionGUID(f.cfg.Name)) {
+		d.stopVLAN(v)
+	}
+}
+
+// dropFunctionVLANs removes those of a virtual function that was removed.
+func (d *Driver) dropFunctionVLANs(f *virtualFunction) error {
+	var forget []registry.Change
+	for _, v := range d.vlansOf(registry.FunctionGUID(f.cfg.Name)) {
+		d.stopVLAN(v)
+		d.closeVLAN(v)
+		forget = append(forget, v.Forget())
+		d.vlans = slices.DeleteFunc(d.vlans, func(o *vlanInterface) bool { return o == v })
+	}
+	return d.registry.Apply(forget...)
+}
+
+// stopVLANs stops those at the port of an adapter that is about to be disabled.
 func (d *Driver) stopVLANs(i int) {
 	for _, v := range d.vlans {
 		if v.live && v.at == i {
@@ -85,15 +136,24 @@ func (d *Driver) stopVLANs(i int) {
 
 // startVLAN adds a VLAN interface to the device, at the port of an adapter that is enabled.
 func (d *Driver) startVLAN(v *vlanInterface) error {
-	i := d.carrierOf(v.Owner)
-	cfg := device.VLANConfig{Owner: uint32(i), Name: d.vlanName(i, v), VLAN: uint16(v.ID), Priority: uint8(v.Priority),
-		Addr: vlanAddress(d.host.Overview().Adapters[i].MAC, v)}
+	i, f := d.carrierOf(v.Owner), d.vlanFunction(v.Owner)
+	owner, mac, space := uint32(i), [6]byte{}, ""
+	if f != nil {
+		owner, mac, space = f.index, f.cfg.MAC, f.host.space
+	} else {
+		mac = d.host.Overview().Adapters[i].MAC
+	}
+	cfg := device.VLANConfig{Owner: owner, Name: d.vlanName(i, v), VLAN: uint16(v.ID), Priority: uint8(v.Priority),
+		Addr: vlanAddress(mac, v)}
+	if v.end != nil && v.space != space {
+		d.closeVLAN(v)
+	}
 	if v.TAP != "" && v.end == nil {
-		end, err := hostPlace{kind: config.HostTAP, at: v.TAP}.open()
+		end, err := hostPlace{kind: config.HostTAP, at: v.TAP, space: space}.open()
 		if err != nil {
 			return err
 		}
-		v.end = end
+		v.end, v.space = end, space
 	}
 	if v.end != nil {
 		cfg.Ethernet = &device.EthernetConfig{Host: v.end, Kept: true, Config: d.ethernetConfig(i)}
@@ -102,7 +162,7 @@ func (d *Driver) startVLAN(v *vlanInterface) error {
 	if err != nil {
 		return wrongFunction(err)
 	}
-	v.live, v.index, v.at = true, index, i
+	v.live, v.index, v.at, v.vf = true, index, i, f != nil
 	return nil
 }
 
@@ -137,8 +197,13 @@ func (d *Driver) closeVLANs() {
 	}
 }
 
-// vlanName is what programs call a VLAN interface of adapter i.
-func (d *Driver) vlanName(i int, v *vlanInterface) string { return d.running[i].Name + "." + v.Name }
+// vlanName is what programs call a VLAN interface at the port of adapter i.
+func (d *Driver) vlanName(i int, v *vlanInterface) string {
+	if f := d.vlanFunction(v.Owner); f != nil {
+		return f.cfg.Name + "." + v.Name
+	}
+	return d.running[i].Name + "." + v.Name
+}
 
 // vlanAddress returns the address of a VLAN interface's RDMA function. The link-local one that follows from a MAC has the VLAN in the place
 // of ff:fe, as addresses of interfaces that share a MAC have a number there: all of an adapter have its MAC.
@@ -162,7 +227,7 @@ func (d *Driver) VLANs() []api.VLANStatus {
 	return list
 }
 
-// vlanStatus returns the VLAN interfaces at the port of adapter i. The caller holds changes.
+// vlanStatus returns the VLAN interfaces at the port of adapter i, those of its virtual functions too. The caller holds changes.
 func (d *Driver) vlanStatus(i int) (list []api.VLANStatus) {
 	for _, v := range d.vlans {
 		if d.carrierOf(v.Owner) == i {
@@ -184,6 +249,9 @@ func (d *Driver) describeVLAN(v *vlanInterface) api.VLANStatus {
 	i := d.carrierOf(v.Owner)
 	if i < 0 {
 		return s
+	}
+	if f := d.vlanFunction(v.Owner); f != nil {
+		s.Owner, s.Function = f.cfg.Name, f.cfg.Name
 	}
 	if s.Adapter, s.Device = d.running[i].Name, d.vlanName(i, v); s.Owner == "" {
 		s.Owner = s.Adapter

@@ -120,11 +120,72 @@ func TestVLAN_AddressTaken(t *testing.T) {
 	if v := mustVLAN(t, d, "b", 10, ""); v.Address[:6] != "fe80::" {
 		t.Errorf("without an address it has %s", v.Address)
 	}
-	if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "a", Name: "vf"}); err != nil {
+}
+
+// TestVLAN_OfFunction: a VLAN interface of a virtual function at a team has that one's MAC, lives as long as that does, also over resets,
+// changes and restarts of the driver, and goes with it; the function stays out of VLANs of its own meanwhile.
+func TestVLAN_OfFunction(t *testing.T) {
+	c := parsed(t, threeAtASwitch...)
+	d := start(t, c)
+	defer func() { stop(t, d) }()
+	mustTeam(t, d, "AFT", "a", "b")
+	create := func(name, settings string) {
+		t.Helper()
+		if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "a", Name: name, Settings: []string{settings}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := func(words ...string) error { return d.setFunction(api.FunctionRequest{Name: "red", Settings: words}) }
+	create("red", "address=192.0.2.11/24")
+	create("blue", "vlan=30")
+	v := mustVLAN(t, d, "RED", 10, "198.51.100.11/24")
+	is := func(when, mac string, up bool) {
+		t.Helper()
+		all := d.VLANs()
+		if len(all) != 1 || all[0].Up != up || all[0].MAC != mac || all[0].GUID != v.GUID || all[0].Function != "red" || all[0].Owner != "red" ||
+			all[0].Adapter != "a" || all[0].Device != "red.V" {
+			t.Errorf("%s: there are %+v", when, all)
+		}
+	}
+	is("made", d.Functions()[0].MAC, true)
+	if w := d.vlanWords(0); len(w) != 1 || w[0].Name != "red.V" {
+		t.Errorf("counters are %+v", w)
+	}
+	if err := d.ResetFunction("red"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = d.CreateVLAN(api.VLANRequest{Owner: "vf", Name: "X", ID: 11})
-	if !errors.As(err, &wrong) || wrong.Field != "adapter or team" {
-		t.Errorf("of a virtual function: %v", err)
+	is("reset", d.Functions()[0].MAC, true)
+	if err := set("mac=02:00:00:00:00:21"); err != nil {
+		t.Fatal(err)
+	}
+	is("with another MAC", "02:00:00:00:00:21", true)
+	if err := set("link=down"); err != nil {
+		t.Fatal(err)
+	}
+	is("down", "02:00:00:00:00:21", false)
+	if err := set("link=auto"); err != nil {
+		t.Fatal(err)
+	}
+	var wrong *api.FieldError
+	if err := set("vlan=10"); !errors.As(err, &wrong) || wrong.Field != "vlan, vsid" {
+		t.Errorf("a VLAN of its own: %v", err)
+	}
+	if _, err := d.CreateVLAN(api.VLANRequest{Owner: "blue", Name: "X", ID: 11}); !errors.As(err, &wrong) || wrong.Field != "adapter or team" {
+		t.Errorf("of a function in a VLAN: %v", err)
+	}
+	restart(t, d, "a")
+	is("restarted", "02:00:00:00:00:21", true)
+	if _, err := d.DetachMember("T", "a"); err != nil {
+		t.Fatal(err)
+	}
+	is("without the team", "02:00:00:00:00:21", true)
+	stop(t, d)
+	d = start(t, c)
+	is("after a restart", "02:00:00:00:00:21", true)
+	if err := d.removeFunction("red"); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.VLANs()) != 0 || len(d.Registry().VLANs()) != 0 {
+		t.Errorf("there are %+v, and %+v is kept", d.VLANs(), d.Registry().VLANs())
 	}
 }

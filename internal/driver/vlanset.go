@@ -28,7 +28,7 @@ const (
 	mostVLANPriority = 7
 )
 
-// ownerNamed returns the GUID of the adapter or team of that GUID or name.
+// ownerNamed returns the GUID of the adapter, team or virtual function of that GUID or name.
 func (d *Driver) ownerNamed(name string) (string, error) {
 	id := "{" + strings.Trim(name, "{}") + "}"
 	for _, t := range d.Roster.All() {
@@ -39,9 +39,10 @@ func (d *Driver) ownerNamed(name string) (string, error) {
 	if i, err := d.adapterNamed(name); err == nil {
 		return d.running[i].GUID(), nil
 	}
-	if f := d.functions.find(name); f != nil {
-		return "", api.Wrong("adapter or team", strconv.Quote(name)+", a virtual function", "an adapter or a team: the VLAN of a virtual function is "+
-			"what vf set "+name+" vlan= makes it")
+	for _, f := range d.functions.list {
+		if guid := registry.FunctionGUID(f.cfg.Name); strings.EqualFold(f.cfg.Name, name) || strings.EqualFold(guid, id) {
+			return guid, nil
+		}
 	}
 	var names []string
 	for _, t := range d.Roster.All() {
@@ -49,6 +50,9 @@ func (d *Driver) ownerNamed(name string) (string, error) {
 	}
 	for _, r := range d.running {
 		names = append(names, strconv.Quote(r.Name))
+	}
+	for _, f := range d.functions.list {
+		names = append(names, strconv.Quote(f.cfg.Name))
 	}
 	return "", api.Wrong("adapter or team", strconv.Quote(name), "the name or GUID of one: "+strings.Join(names, ", "))
 }
@@ -70,7 +74,8 @@ func (d *Driver) CreateVLAN(q api.VLANRequest) (api.VLANStatus, error) {
 		return api.VLANStatus{}, err
 	}
 	i := d.carrierOf(owner)
-	v := &vlanInterface{VLAN: registry.VLAN{GUID: registry.NewGUID(), Owner: owner, Number: 1, Address: q.Address, TAP: d.vlanTAP(i, &q)}}
+	v := &vlanInterface{VLAN: registry.VLAN{GUID: registry.NewGUID(), Owner: owner, Number: 1, Address: q.Address}}
+	v.TAP = d.vlanTAP(owner, &q)
 	for _, o := range d.vlans {
 		v.Number = max(v.Number, o.Number+1)
 	}
@@ -83,7 +88,7 @@ func (d *Driver) CreateVLAN(q api.VLANRequest) (api.VLANStatus, error) {
 	if err := d.registry.Apply(v.Keep()...); err != nil {
 		return api.VLANStatus{}, err
 	}
-	if i >= 0 && d.enabled(uint32(i)) {
+	if f := d.vlanFunction(owner); i >= 0 && d.enabled(uint32(i)) && (f == nil || f.live) {
 		if err := d.startVLAN(v); err != nil {
 			d.closeVLAN(v)
 			return api.VLANStatus{}, errors.Join(err, d.registry.Apply(v.Forget()))
@@ -93,11 +98,21 @@ func (d *Driver) CreateVLAN(q api.VLANRequest) (api.VLANStatus, error) {
 	return d.describeVLAN(v), nil
 }
 
-// vlanTAP is the network interface of a new VLAN interface of adapter i: the one that is asked for, otherwise, if the adapter has one, one
-// that is named after that as Linux's own are.
-func (d *Driver) vlanTAP(i int, q *api.VLANRequest) string {
+// vlanTAP is the network interface of a new VLAN interface: the one that is asked for, otherwise, if its owner has one, one that is named
+// after that as Linux's own are.
+func (d *Driver) vlanTAP(owner string, q *api.VLANRequest) string {
+	i := d.carrierOf(owner)
 	if q.TAP != "" || i < 0 {
-		return strings.TrimPrefix(q.TAP, "none")
+		if q.TAP == "none" {
+			return ""
+		}
+		return q.TAP
+	}
+	if f := d.vlanFunction(owner); f != nil {
+		if f.host.tap() == "" {
+			return ""
+		}
+		return f.host.tap() + "." + strconv.Itoa(q.ID)
 	}
 	if kind, at := d.cfg.Adapters[i].HostKind(); kind == config.HostTAP {
 		return at + "." + strconv.Itoa(q.ID)
@@ -151,6 +166,9 @@ func (d *Driver) checkVLANPlace(next *registry.VLAN) error {
 	if i < 0 {
 		return nil // a team without members, whose interfaces wait for one; or an adapter that is not configured now
 	}
+	if f := d.vlanFunction(next.Owner); f != nil {
+		return d.checkFunctionVLAN(f)
+	}
 	a := &d.cfg.Adapters[i]
 	named := strconv.Quote(d.running[i].Name)
 	switch t, _ := d.Roster.Of(i); {
@@ -164,6 +182,20 @@ func (d *Driver) checkVLANPlace(next *registry.VLAN) error {
 			`one with a wire of whole frames ("link": "interface", "tap", "switch", "datagram" or "team")`)
 	case uint32(a.VLAN) == next.ID:
 		return api.Wrong("VLAN ID", fmt.Sprint(next.ID), "another than that which adapter "+named+" is in itself")
+	}
+	return nil
+}
+
+// checkFunctionVLAN returns why a virtual function has no VLAN interfaces.
+func (d *Driver) checkFunctionVLAN(f *virtualFunction) error {
+	named := strconv.Quote(f.cfg.Name)
+	switch {
+	case d.infiniBand(int(f.cfg.Owner)):
+		return fmt.Errorf("%w: the virtual function %s is at an InfiniBand port, whose VLANs are partitions: pkeys= says which it has",
+			api.ErrUnsupported, named)
+	case f.cfg.VLAN != 0 || f.cfg.Virtual.VSID != 0:
+		return api.Wrong("adapter or team", fmt.Sprintf("%s, whose frames are in VLAN %d and virtual subnet %d", named, f.cfg.VLAN, f.cfg.Virtual.VSID),
+			"a virtual function with vlan=0 and vsid=0")
 	}
 	return nil
 }

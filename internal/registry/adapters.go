@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
@@ -249,6 +250,11 @@ func instance(name string) string {
 	h := sha1.Sum([]byte("SoftVPI adapter " + name))
 	h[6], h[8] = h[6]&0x0f|0x50, h[8]&0x3f|0x80
 	return fmt.Sprintf("{%X-%X-%X-%X-%X}", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
+}
+
+// FunctionGUID returns what identifies a virtual function by its name, in capitals or not, with its braces.
+func FunctionGUID(name string) string {
+	return instance("'s virtual function\x00" + strings.ToLower(name))
 }
 
 // NewGUID returns a random GUID (RFC 9562, version 4) in the form of Windows.
