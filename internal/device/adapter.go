@@ -268,6 +268,11 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 			a.begins(wire)
 		}
 		h.adapters[index], h.ports[slices.Index(h.ports, old.port)] = a, a.port
+		if taps := old.links.Taps(); len(taps) > 0 { // captures are the adapter's, whatever its port is
+			a.watched = old.watched
+			a.watch()
+			a.setTaps(taps)
+		}
 		if a.ib != nil {
 			h.onFabric.Store(true)
 		}

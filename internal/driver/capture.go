@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -48,6 +49,8 @@ type capturing struct {
 	file string        // written by the driver; "": the capture goes to a reader
 	done chan struct{} // for a file: closed when it is complete, or has failed
 	err  error         // for a file: valid after done
+	// cause is why the driver has ended it; valid after end, nil: somebody asked for it.
+	cause atomic.Pointer[error]
 }
 
 // captures are the running ones, and those to files until they are ended, by id.
@@ -69,6 +72,9 @@ func (d *Driver) capture(q CaptureRequest, file string) (*capturing, error) {
 		return nil, err
 	}
 	if err := checkQP(q); err != nil {
+		return nil, err
+	}
+	if err := d.noneToCapture(d.running[index].Name); err != nil {
 		return nil, err
 	}
 	if q.Ring > maxCaptureRing {
@@ -191,7 +197,35 @@ func (c *capturing) write(ctx context.Context, w io.Writer, flush func() error) 
 		return err
 	}
 	_, missed := c.tap.Counts()
-	return out.Finish(missed, time.Now())
+	err = out.Finish(missed, time.Now())
+	if cause := c.cause.Load(); cause != nil {
+		err = errors.Join(err, *cause)
+	}
+	return err
+}
+
+// noneToCapture says that packets travel at an adapter's wire that are another's; nil: they are its own.
+func (d *Driver) noneToCapture(adapter string) error {
+	if team, carrier, ok := d.Roster.CarriedBy(adapter); ok {
+		return api.Wrong("adapter", fmt.Sprintf("%q, whose wire is in team %q", adapter, team), fmt.Sprintf("%q, which carries the team", carrier))
+	}
+	return nil
+}
+
+// endIdle ends the captures of adapters whose wires a team has now: nothing more would come, and whoever waits for it is to know.
+func (d *Driver) endIdle(adapters []int) {
+	d.captures.mu.Lock()
+	defer d.captures.mu.Unlock()
+	for _, c := range d.captures.byID {
+		if !slices.Contains(adapters, int(c.index)) {
+			continue
+		}
+		if err := d.noneToCapture(d.running[c.index].Name); err != nil {
+			d.log.Warn("a capture ends", "capture", c.id, "adapter", c.adapter, "cause", err)
+			c.cause.CompareAndSwap(nil, &err)
+			c.stop()
+		}
+	}
 }
 
 // ready never blocks.

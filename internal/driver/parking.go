@@ -26,6 +26,7 @@ func (d *Driver) rewire(list []int) (err error) {
 		}
 		return d.unpark(i)
 	})
+	d.endIdle(list)
 	return err
 }
 

@@ -26,6 +26,7 @@ type Team struct {
 	announce  clock.Time
 	proving   clock.Time // when the next link that has come back is proven
 	anyProven bool       // a member that can be used is
+	beginning bool       // a member's link is heard of for the first time
 	counters  Counters
 	news      []News
 }
@@ -121,6 +122,8 @@ func (t *Team) SetLink(now clock.Time, i int, up bool, speed uint64) {
 		return
 	}
 	again := m.speed != speed
+	t.beginning = !m.known
+	defer func() { t.beginning = false }()
 	m.came(now, up)
 	m.speed = speed
 	if t.turn(now, i); again {
@@ -261,6 +264,7 @@ func (t *Team) moved(now clock.Time, before int) {
 	case t.active < 0:
 		t.announce = clock.Never
 		return
+	case t.beginning: // nobody was active but for want of news of the others
 	case before >= 0 && t.members[before].usable():
 		t.counters.FailBacks++
 	case before >= 0:

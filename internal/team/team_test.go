@@ -213,3 +213,18 @@ func TestHash(t *testing.T) {
 		t.Error("MACs are not looked at with L2")
 	}
 }
+
+// TestCounted_Beginning: that the primary member is heard of after others is no fail-back, and what happens later is counted.
+func TestCounted_Beginning(t *testing.T) {
+	m := teamOf(t, AFT, 3, func(c *Config) { c.Members[2].Primary = true })
+	if c := m.Counters(); m.active != 2 || c.FailBacks != 0 || c.FailOvers != 0 {
+		t.Errorf("at first member %d is active, and counted are %+v", m.active, c)
+	}
+	now := clock.Time(time.Second)
+	m.SetLink(now, 2, false, gigabit)
+	m.SetLink(now, 2, true, gigabit)
+	m.Advance(now.Add(2 * proves))
+	if c := m.Counters(); m.active != 2 || c.FailBacks != 1 || c.FailOvers != 1 {
+		t.Errorf("after a failure member %d is active, and counted are %+v", m.active, c)
+	}
+}

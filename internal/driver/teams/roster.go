@@ -159,6 +159,19 @@ func (r *Roster) Idle(i int) bool {
 	return place > 0
 }
 
+// CarriedBy returns the team that has the wire of an adapter which does not carry it, and who does; ok is false if there is none.
+// Anybody may call it.
+func (r *Roster) CarriedBy(adapter string) (team, carrier string, ok bool) {
+	for _, t := range r.opened() {
+		for k, m := range t.members {
+			if k > 0 && m.adapter != "" && m.adapter == adapter {
+				return t.name, t.adapter, true
+			}
+		}
+	}
+	return "", "", false
+}
+
 // named finds a team by its name, in capitals or not.
 func (r *Roster) named(name string) (*Team, error) {
 	names := []string{}
