@@ -51,6 +51,12 @@ func (e *Engine) Find(now clock.Time, key Key, from Source) (mac eth.MAC, known 
 	return n.mac, n.known()
 }
 
+// Knows reports whether Find has an answer at once.
+func (e *Engine) Knows(key Key) bool {
+	n := e.entries[key]
+	return n != nil && n.known()
+}
+
 // Use says that packets are sent to an address that is known. If it was not heard of for a while the engine makes sure
 // that it is still there.
 func (e *Engine) Use(now clock.Time, key Key) {

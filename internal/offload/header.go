@@ -5,8 +5,12 @@ import (
 	"fmt"
 )
 
-// HeaderLen is the length of a Header before a packet.
-const HeaderLen = 10
+// HeaderLen is the length of a Header before a packet, and TunnelHeaderLen that of one that also says what is around a packet in a tunnel
+// (struct virtio_net_hdr_v1_hash_tunnel).
+const (
+	HeaderLen       = 10
+	TunnelHeaderLen = 24
+)
 
 // MaxPacket is the largest packet that a system passes or accepts, in bytes: the maximum of the IPv4
 // length field.
@@ -27,6 +31,7 @@ const (
 const (
 	flagNeedsChecksum = 1
 	flagChecksumValid = 2
+	flagOuterSum      = 8 // the UDP checksum outside is to be made too
 )
 
 // flagECN is the bit of gso_type that says that the first segment alone has the flag CWR (RFC 3168 6.1.2), as Segments cuts
@@ -47,6 +52,9 @@ type Header struct {
 	Segment       int // bytes of payload in each segment
 	ChecksumStart int
 	ChecksumAt    int // offset of the checksum from ChecksumStart
+	// Of a packet in a tunnel: where the UDP header outside and the IP header inside begin, and whether UDP's checksum is to be made.
+	Outer, Inner int
+	OuterSum     bool
 }
 
 // formatError says that a field of a Header or of its packet cannot be.
@@ -64,15 +72,23 @@ func ParseHeader(b []byte) (h Header, packet []byte, err error) {
 	if len(b) < HeaderLen {
 		return h, nil, &formatError{"virtio-net header", len(b), "10 bytes at least"}
 	}
-	h = Header{
+	h = parse(b)
+	if !h.Kind.valid() {
+		return h, nil, &formatError{"gso type", int(h.Kind), "0, 1, 4 or 5"}
+	}
+	return h, b[HeaderLen:], nil
+}
+
+// valid reports whether it is a kind of a packet in no tunnel.
+func (k Kind) valid() bool { return k == Whole || k.TCP() || k == UDP }
+
+// parse reads the fields that every header has.
+func parse(b []byte) Header {
+	return Header{
 		NeedsChecksum: b[0]&flagNeedsChecksum != 0, ChecksumValid: b[0]&flagChecksumValid != 0, Kind: Kind(b[1] &^ flagECN),
 		Headers: int(binary.LittleEndian.Uint16(b[2:])), Segment: int(binary.LittleEndian.Uint16(b[4:])),
 		ChecksumStart: int(binary.LittleEndian.Uint16(b[6:])), ChecksumAt: int(binary.LittleEndian.Uint16(b[8:])),
 	}
-	if h.Kind != Whole && h.Kind != TCPv4 && h.Kind != TCPv6 && h.Kind != UDP {
-		return h, nil, &formatError{"gso type", int(h.Kind), "0, 1, 4 or 5"}
-	}
-	return h, b[HeaderLen:], nil
 }
 
 // Put writes the header to the start of b.

@@ -274,8 +274,9 @@ func TestComplete(t *testing.T) {
 func TestHeader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 65535)
-		h := Header{rapid.Bool().Draw(t, "needs"), rapid.Bool().Draw(t, "valid"), rapid.SampledFrom([]Kind{Whole, TCPv4, TCPv6, UDP}).Draw(t,
-			"kind"), n.Draw(t, "headers"), n.Draw(t, "segment"), n.Draw(t, "start"), n.Draw(t, "at")}
+		h := Header{NeedsChecksum: rapid.Bool().Draw(t, "needs"), ChecksumValid: rapid.Bool().Draw(t, "valid"),
+			Kind: rapid.SampledFrom([]Kind{Whole, TCPv4, TCPv6, UDP}).Draw(t, "kind"), Headers: n.Draw(t, "headers"),
+			Segment: n.Draw(t, "segment"), ChecksumStart: n.Draw(t, "start"), ChecksumAt: n.Draw(t, "at")}
 		b := append(make([]byte, HeaderLen), 1, 2, 3)
 		h.Put(b)
 		got, rest, err := ParseHeader(b)

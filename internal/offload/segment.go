@@ -60,6 +60,14 @@ func (s *Segments) Begin(h Header, packet []byte) error {
 // BeginFrame begins to cut a frame with these headers, which has to stay as it is until the last Next. The error is a
 // *formatError.
 func (s *Segments) BeginFrame(t Task, h *eth.Headers, frame []byte) error {
+	if t.Kind.InTunnel() {
+		var f tunnel.Frame
+		if !tunnelAny(&f, h, frame) {
+			return &formatError{"packet to cut", len(frame), "one in a tunnel"}
+		}
+		t.Kind = t.Kind.Inner()
+		return s.BeginTunnel(t, &f, frame)
+	}
 	if h.Data > MaxHeaders {
 		return &formatError{"headers", h.Data, fmt.Sprintf("at most %d bytes", MaxHeaders)}
 	}

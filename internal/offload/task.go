@@ -53,47 +53,6 @@ func (t Task) Header(e *eth.Headers) (h Header) {
 	return Header{ChecksumValid: t.Sums&GoodTransport != 0}
 }
 
-// HeaderOf returns the Header of a frame whose first bytes, with all headers up to that of the transport, are b. ok is false
-// if they are not there, or not of TCP or UDP behind the IP header itself.
-func (t Task) HeaderOf(b []byte) (h Header, ok bool) {
-	var e eth.Headers
-	if !e.Parse(b) {
-		return h, false
-	}
-	switch p := b[e.Network:]; {
-	case e.Type == eth.TypeIPv4 && len(p) >= eth.IPv4Len:
-		e.Protocol, e.Transport = eth.IPv4(p).Protocol(), e.Network+eth.IPv4(p).HeaderLen()
-	case e.Type == eth.TypeIPv6 && len(p) >= eth.IPv6Len:
-		e.Protocol, e.Transport = eth.IPv6(p).NextHeader(), e.Network+eth.IPv6Len
-	default:
-		return h, false
-	}
-	switch {
-	case e.Protocol == eth.ProtocolUDP:
-		e.Data = e.Transport + eth.UDPLen
-	case e.Protocol == eth.ProtocolTCP && len(b) >= e.Transport+eth.TCPLen:
-		e.Data = e.Transport + int(b[e.Transport+tcpOffset]>>4)*4
-	default:
-		return h, false
-	}
-	return t.Header(&e), e.Data <= len(b)
-}
-
-// OnWire returns as how many frames, of how many bytes together, a frame of n bytes goes by a wire that takes none of several
-// segments. Its first bytes, with all headers, are b.
-func (t Task) OnWire(b []byte, n int) (frames, bytes int) {
-	if t.Kind == Whole || t.Segment == 0 {
-		return 1, n
-	}
-	h, ok := t.HeaderOf(b)
-	if !ok || n <= h.Headers {
-		return 1, n
-	}
-	full := (n - h.Headers - 1) / int(t.Segment) // all but the last
-	last := n - full*int(t.Segment)
-	return full + 1, full*max(h.Headers+int(t.Segment), minFrame) + max(last, minFrame)
-}
-
 // minFrame is the length to which shorter frames are filled up on a wire, without FCS (IEEE 802.3, 4.2.3.3).
 const minFrame = 60
 

@@ -50,6 +50,17 @@ func (e *Engine) Arrive(now clock.Time, b []byte, unsummed bool) Arrived {
 	return a
 }
 
+// ArriveLarge is Arrive for a large frame of TCP in a tunnel, of which the system or another port says by t into what it is cut.
+func (e *Engine) ArriveLarge(now clock.Time, b []byte, t offload.Task) Arrived {
+	a := e.Arrive(now, b, true)
+	if a.Frame != nil {
+		frames, bytes := t.OnWire(b, len(b))
+		e.counters.Arrived += uint64(frames - 1)
+		e.counters.ArrivedBytes += uint64(bytes - len(b))
+	}
+	return a
+}
+
 // answerHost answers a question from another host for an address of an adapter that does not answer itself.
 func (e *Engine) answerHost(now clock.Time, a *Arrived) {
 	if len(a.Frame) < eth.EthernetLen {

@@ -67,6 +67,13 @@ func (e *Engine) sent(n int) {
 	e.counters.SentBytes += uint64(n)
 }
 
+// sentLarge counts a frame with headers of n bytes outside, one to be cut as the frames that it stands for.
+func (e *Engine) sentLarge(f *Frame, n int) {
+	frames, bytes := f.Task.OnWire(f.Head, f.Len())
+	e.counters.Sent += uint64(frames)
+	e.counters.SentBytes += uint64(bytes + frames*n)
+}
+
 // Counters returns a copy of the counters.
 func (e *Engine) Counters() Counters { return e.counters }
 

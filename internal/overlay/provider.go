@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/neighbour"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/tunnel"
 )
@@ -53,6 +54,26 @@ func (e *Engine) way(now clock.Time, host netip.Addr) (w way, why Reason) {
 	return w, 0
 }
 
+// Encloses reports whether a large frame of n bytes of TCP from an adapter in a virtual subnet to a MAC gets one header outside, so that
+// it leaves as it is: its host is known, and the packet outside not too long.
+func (e *Engine) Encloses(from Port, dst eth.MAC, n int) bool {
+	host, ok := e.stations[inSubnet[eth.MAC]{e.tenants[from].subnet, dst}]
+	if !ok || e.own[host] != nil {
+		return false
+	}
+	hop := host
+	at := e.beside(host)
+	if at == nil {
+		hop = e.router(host)
+		at = e.beside(hop)
+	}
+	if at == nil || !e.neighbours.Knows(neighbour.Key{VLAN: at.VLAN, Addr: hop}) {
+		return false
+	}
+	w := way{from: at}
+	return w.size(n) <= offload.MaxPacket
+}
+
 // beside returns the provider address on whose network a host is; nil: there is none.
 func (e *Engine) beside(host netip.Addr) *ProviderAddress {
 	for i := range e.tables.Addresses {
@@ -87,7 +108,7 @@ type held struct {
 
 // hold keeps a frame until the MAC is known to which it goes.
 func (e *Engine) hold(w *way, outer []byte, f *Frame) Verdict {
-	if len(e.held) == mostHeld {
+	if len(e.held) == mostHeld || f.Task.Kind != offload.Whole { // a large one is asked for only while Encloses says so
 		return e.drop(Congested)
 	}
 	e.held = append(e.held, held{w.next, join(outer, f)})

@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/tunnel"
 )
@@ -12,10 +13,21 @@ const looked = 128
 // Frame is a frame in pieces. Head begins with the Ethernet header, and has the IP header if there is one; routing changes it.
 type Frame struct {
 	Head, Body, Tail []byte
+	// Task says what it is to be cut into, if it is a large one of TCP; Head has all headers then.
+	Task offload.Task
 }
 
 // Len returns the frame's length.
 func (f *Frame) Len() int { return len(f.Head) + len(f.Body) + len(f.Tail) }
+
+// most returns the length of the longest frame that leaves: of those that a large one is cut into.
+func (f *Frame) most() int {
+	if f.Task.Kind == offload.Whole {
+		return f.Len()
+	}
+	n, _ := f.Task.HeadersOf(f.Head)
+	return min(f.Len(), n+int(f.Task.Segment))
+}
 
 // begin returns the first n bytes of the frame, in one piece, or all.
 func (f *Frame) begin(scratch []byte, n int) []byte {
@@ -108,14 +120,14 @@ func (e *Engine) toOne(now clock.Time, from Port, subnet uint32, dst eth.MAC, f 
 	if why != 0 && why != Unresolved {
 		return e.drop(why)
 	}
-	if w.size(f.Len()) > e.cfg.MTU {
+	if w.size(f.most()) > e.cfg.MTU {
 		return e.tooLarge(f, h, e.cfg.MTU-w.overhead())
 	}
 	outer := e.wrap(&w, subnet, f, h, head)
 	if why == Unresolved {
 		return e.hold(&w, outer, f)
 	}
-	e.sent(len(outer) + f.Len())
+	e.sentLarge(f, len(outer))
 	return Verdict{Outer: outer}
 }
 
@@ -168,6 +180,10 @@ func (e *Engine) wrap(w *way, subnet uint32, f *Frame, h *eth.Headers, head []by
 	e.outer = o.AppendHead(e.outer[:0], tunnel.Header{Kind: w.from.Kind, ID: subnet}, f.Len())
 	if w.from.Kind == tunnel.VXLAN && o.Src.Is6() { // with IPv6 receivers want one (RFC 8200, 8.1)
 		at := o.HeadLen(tunnel.VXLAN) - tunnel.HeaderLen - eth.UDPLen
+		if f.Task.Kind != offload.Whole { // each part gets its own
+			eth.UDP(e.outer[at:]).SetChecksum(offload.PartialSum(e.outer[at-eth.IPv6Len:], len(e.outer)-at+f.Len()))
+			return e.outer
+		}
 		b := append(append(e.datagram[:0], e.outer[at:]...), f.Head...)
 		e.datagram = append(append(b, f.Body...), f.Tail...)
 		eth.UDP(e.outer[at:]).SetChecksum(eth.UDPChecksum(o.Src, o.Dst, e.datagram))

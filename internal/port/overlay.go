@@ -66,7 +66,7 @@ func (p *Port) tunnelled(now clock.Time, w *Wire, s *Station, out []frame.Out) {
 			p.turnTo(w, s, o, only(s.At), s.At)
 			continue
 		}
-		f := overlay.Frame{Head: o.Head[o.HeadStart:o.HeadEnd], Body: o.Payload, Tail: o.Tail[:o.TailLen]}
+		f := overlay.Frame{Head: o.Head[o.HeadStart:o.HeadEnd], Body: o.Payload, Tail: o.Tail[:o.TailLen], Task: o.Task}
 		v := t.Send(now, overlay.Port(s.At), &f)
 		if v.Changed {
 			o.Staged = nil
@@ -122,11 +122,24 @@ func (t *Overlay) leave(s *Station, o *frame.Out, outer []byte) {
 	}
 	o.HeadStart -= n
 	copy(o.Head[o.HeadStart:], outer)
-	o.Staged, o.Segment, o.Task = nil, 0, offload.Task{}
+	if o.Staged, o.Segment = nil, 0; o.Task.Kind == offload.Whole {
+		o.Task = offload.Task{}
+	} else {
+		o.Task.Kind = o.Task.Kind.Around(versionOf(outer))
+	}
 	if t.wire.embedded.Follow(t.provider.At, o.Head[o.HeadStart:o.HeadEnd], o.Len(), &t.recent) != 0 {
 		return
 	}
 	t.port.pass(t.wire, s, o, &t.recent)
+}
+
+// versionOf returns the IP version of headers outside.
+func versionOf(outer []byte) uint8 {
+	var h eth.Headers
+	if h.Parse(outer); h.Type == eth.TypeIPv6 {
+		return 6
+	}
+	return 4
 }
 
 // answer gives a station a frame in answer to one of its own.
@@ -147,7 +160,10 @@ func (t *Overlay) Receive(now clock.Time, in []frame.In) {
 		switch {
 		case f.BadFCS:
 		case f.Task.Kind == offload.Whole:
-			t.arrive(now, f.Data, f.Task.Sums&offload.MakeTransport != 0)
+			t.arrive(now, t.Arrive(now, f.Data, f.Task.Sums&offload.MakeTransport != 0), offload.Task{})
+		case f.Task.Kind.InTunnel():
+			inside := offload.Task{Kind: f.Task.Kind.Inner(), Segment: f.Task.Segment, Sums: offload.MakeTransport}
+			t.arrive(now, t.ArriveLarge(now, f.Data, f.Task), inside)
 		default:
 			t.cut(now, f)
 		}
@@ -165,18 +181,17 @@ func (t *Overlay) cut(now clock.Time, f *frame.In) {
 	}
 	for head, body, ok := t.segments.Next(); ok; head, body, ok = t.segments.Next() {
 		t.one = append(append(t.one[:0], head...), body...)
-		t.arrive(now, t.one, false)
+		t.arrive(now, t.Arrive(now, t.one, false), offload.Task{})
 		t.flush(now) // its memory is used again
 	}
 }
 
-// arrive gives what is in a tunnel to the stations that it is for, in batches. unsummed says that a checksum outside is still to be made.
-func (t *Overlay) arrive(now clock.Time, b []byte, unsummed bool) {
-	a := t.Arrive(now, b, unsummed)
+// arrive gives what is in a tunnel to the stations that it is for, in batches. inside says what is left to do for it.
+func (t *Overlay) arrive(now clock.Time, a overlay.Arrived, inside offload.Task) {
 	if a.Frame == nil {
 		return
 	}
-	inner := frame.In{Data: a.Frame, Raw: true}
+	inner := frame.In{Data: a.Frame, Raw: true, Task: inside}
 	if a.Everybody {
 		t.flush(now)
 		t.in[0] = inner

@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/internal/overlay"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/tunnel"
@@ -83,8 +84,43 @@ func TestOverlay(t *testing.T) {
 	if !a.rdma.s.TakesLarge(b.mac, 0) || a.rdma.s.TakesLarge(away, 0) || a.rdma.s.TakesLarge(c.mac, 0) {
 		t.Error("super-frames go elsewhere than to others of the subnet here")
 	}
+	testLarge(t, h, a, away, in)
 	o.Detach()
 	if h.w.overlay != nil || h.w.place(o.provider) != nil {
 		t.Error("the overlay is still there")
 	}
+}
+
+// testLarge: a super-frame leaves in one tunnel and comes out of one as it was, if the link takes such.
+func testLarge(t *testing.T, h *hive, a *bee, away eth.MAC, in func(subnet uint32, f []byte) []byte) {
+	t.Helper()
+	if a.rdma.s.Encloses(away, 3000) {
+		t.Error("a super-frame leaves on a link that takes none")
+	}
+	if h.w.Large = true; !a.rdma.s.Encloses(away, 3000) || a.rdma.s.Encloses(away, 65535) {
+		t.Error("super-frames are cut, or too long ones leave")
+	}
+	task := offload.Task{Kind: offload.TCPv4, Segment: 1396, Sums: offload.MakeTransport}
+	frameTo := func(dst, src eth.MAC) []byte {
+		e := eth.Ethernet{Dst: dst, Src: src, Type: eth.TypeIPv4}
+		var ip [eth.IPv4Len]byte
+		eth.IPv4(ip[:]).Encode(0, len(ip)+eth.TCPLen+3000, 7, 64, eth.ProtocolTCP, [4]byte{10, 0, 0, 1}, [4]byte{10, 0, 0, 9})
+		b := append(append(e.Append(nil), ip[:]...), 0, 80, 0, 81, 0, 0, 0, 1, 0, 0, 0, 0, 5<<4, 0x10, 1, 0, 0, 0, 0, 0)
+		return append(b, make([]byte, 3000)...)
+	}
+	f := frameTo(away, a.mac)
+	a.send = append(a.send, frame.In{Data: f, Task: task})
+	var out [4]frame.Out
+	n, o := h.p.Transmit(0, out[:]), &out[0]
+	if n != 1 || o.Inside || o.Task.Kind != offload.TCPv4|offload.Tunnel4 || o.Len() != len(f)+50 {
+		t.Fatalf("%d leave, %d bytes with %+v", n, o.Len(), o.Task)
+	}
+	whole := task
+	whole.Kind = task.Kind.Around(4)
+	f = frameTo(a.mac, away)
+	h.p.Receive(0, &h.w, []frame.In{{Data: in(5001, f), Raw: true, Task: whole}})
+	if len(a.in) != 1 || !bytes.Equal(a.in[0].Data, f) || a.in[0].Task != task {
+		t.Errorf("%d arrive: %+v", len(a.in), a.in)
+	}
+	a.in, h.w.Large = nil, false
 }

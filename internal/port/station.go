@@ -206,6 +206,16 @@ func (s *Station) TakesLarge(dst eth.MAC, vlan uint16) bool {
 	return w.Large || dst[0]&group == 0 && !w.Shown && w.other(s, dst)
 }
 
+// Encloses reports whether a large TCP frame of n bytes to a MAC that leaves in a tunnel of the station's virtual subnet may be handed out
+// as large as it is, though TakesLarge says no.
+func (s *Station) Encloses(dst eth.MAC, n int) bool {
+	if len(s.wires) != 1 || s.wires[0].steered > 0 || !s.wires[0].Large {
+		return false
+	}
+	t := s.wires[0].overlays(s)
+	return t != nil && t.Encloses(overlay.Port(s.At), dst, n)
+}
+
 // other reports whether a station other than s has a MAC.
 func (w *Wire) other(s *Station, dst eth.MAC) bool {
 	for i := range w.places {

@@ -28,6 +28,19 @@ func OpenTAP(name string) (fd int, actual string, err error) {
 	return fd, actual, nil
 }
 
+// TunnelFlags are those of TUNSETOFFLOAD for large packets of TCP inside tunnels over UDP, with and without a checksum outside (Linux
+// 6.17: TUN_F_UDP_TUNNEL_GSO and TUN_F_UDP_TUNNEL_GSO_CSUM), beside those for TCP.
+const TunnelFlags = 0x080 | 0x100
+
+// Tunnels makes the headers of an interface those that also say what is around a large packet in a tunnel (offload.TunnelHeaderLen). It
+// returns false, and leaves them as they are, if the system knows none, as that before Linux 6.17.
+func Tunnels(fd int) bool {
+	const tcp = unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6
+	known := unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, tcp|TunnelFlags) == nil
+	return unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, 0) == nil && known &&
+		unix.IoctlSetPointerInt(fd, unix.TUNSETVNETHDRSZ, offload.TunnelHeaderLen) == nil
+}
+
 // OpenQueue opens a queue of a TAP whose frames have a virtio header before them (offload.Header), and which the system may
 // have left undone as far as TUNSETOFFLOAD says: nothing at first. An interface of that name that was made to stay is used,
 // else one is made; multi interfaces have as many queues as are opened, and the others one.

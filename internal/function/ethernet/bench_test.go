@@ -23,6 +23,7 @@ func (s *sinkHost) Raised(_ clock.Time, _ Event) {}
 type carrier bool
 
 func (c carrier) TakesLarge(eth.MAC, uint16) bool { return bool(c) }
+func (carrier) Encloses(eth.MAC, int) bool        { return false }
 func (carrier) Priority([]byte) uint8             { return 0 }
 
 func benchFunction(b testing.TB, change ...func(*Config)) (*Function, *sinkHost) {

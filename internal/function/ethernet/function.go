@@ -91,6 +91,7 @@ func (f *Function) Config() Config { return f.cfg }
 type onWire struct{}
 
 func (onWire) TakesLarge(eth.MAC, uint16) bool { return false }
+func (onWire) Encloses(eth.MAC, int) bool      { return false }
 func (onWire) Priority([]byte) uint8           { return 0 }
 
 // MAC returns the function's address.

@@ -26,6 +26,8 @@ type Wire interface {
 	// TakesLarge reports whether a frame to a MAC, in a VLAN by its tag, 0: without one, may be larger than those of a wire, with
 	// checksums still to be made.
 	TakesLarge(dst eth.MAC, vlan uint16) bool
+	// Encloses reports whether a large frame of n bytes of TCP to a MAC may be, although TakesLarge says no: it leaves in a tunnel.
+	Encloses(dst eth.MAC, n int) bool
 	// Priority returns that of a received frame.
 	Priority(frame []byte) uint8
 }

@@ -75,7 +75,7 @@ func (f *Function) take(now clock.Time, in *frame.In) {
 		f.touched |= 1 << q
 		r.join.Reset()
 	}
-	if !whole && (!f.takesLarge(h.Version) || t.Kind == offload.UDP && !f.cfg.Host.Datagrams) {
+	if !whole && !f.takesKind(t.Kind, h.Version) {
 		f.unjoin(now, q, &h, b, t, hash, kind)
 		return
 	}
@@ -175,6 +175,17 @@ func (f *Function) takesLarge(version uint8) bool {
 		return f.cfg.Host.Large && f.cfg.RscIPv6 != 0
 	}
 	return f.cfg.Host.Large && f.cfg.RscIPv4 != 0
+}
+
+// takesKind reports whether the host takes frames of several segments of a kind.
+func (f *Function) takesKind(k offload.Kind, version uint8) bool {
+	switch {
+	case k.InTunnel():
+		return false
+	case k == offload.UDP && !f.cfg.Host.Datagrams:
+		return false
+	}
+	return f.takesLarge(version)
 }
 
 // unjoin cuts a large frame for a host that does not take it.

@@ -83,7 +83,7 @@ func (f *Function) transmit(q int, priority uint8, out []frame.Out) (n int) {
 			if c.segments.Cutting() {
 				continue
 			}
-		case p.Task.Kind != offload.Whole && !f.wire.TakesLarge(eth.MAC(p.Frame), p.vlan()):
+		case p.Task.Kind != offload.Whole && !f.leavesLarge(p):
 			// It was accepted as one that can be cut.
 			if c.segments.BeginFrame(p.Task, &p.headers, p.Frame) == nil {
 				c.queue, c.send = q, at
@@ -120,10 +120,16 @@ func (p *posted) vlan() uint16 {
 	return 0
 }
 
+// leavesLarge reports whether a frame may leave with something left to do.
+func (f *Function) leavesLarge(p *posted) bool {
+	dst := eth.MAC(p.Frame)
+	return f.wire.TakesLarge(dst, p.vlan()) || p.Task.Kind.TCP() && f.wire.Encloses(dst, len(p.Frame))
+}
+
 // whole makes a frame of a send that is not cut.
 func (f *Function) whole(p *posted, o *frame.Out) {
 	h, b := &p.headers, p.Frame
-	large := p.Task != offload.Task{} && !(h.Version == 6 && h.Options) && f.wire.TakesLarge(eth.MAC(b), p.vlan())
+	large := p.Task != offload.Task{} && !(h.Version == 6 && h.Options) && f.leavesLarge(p)
 	split, most := len(b), inHead
 	if p.Task.Kind != offload.Whole {
 		most = offload.MaxHeaders

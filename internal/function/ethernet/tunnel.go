@@ -19,7 +19,7 @@ func (c *Config) tunnels() tunnel.Recognition {
 // innerOf returns the headers by which a received frame is checked and spread. A burst of datagrams is several frames, and goes by
 // those outside.
 func (f *Function) innerOf(h *eth.Headers, b []byte, k offload.Kind) *eth.Headers {
-	if k != offload.Whole {
+	if k != offload.Whole && !k.InTunnel() {
 		return h
 	}
 	return f.cfg.inside(&f.tunnel, h, b)

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link/batch"
 	"github.com/softvpi/softvpi/internal/link/station"
 	"github.com/softvpi/softvpi/internal/offload"
 )
@@ -30,6 +31,41 @@ func plain(frames []frame.Out) int {
 		}
 	}
 	return len(frames)
+}
+
+// sendLarge sends a frame of which something is left to do. It returns false if the system has no room for it.
+func (l *etherLink) sendLarge(o *frame.Out) bool {
+	if !o.Task.Kind.InTunnel() {
+		return l.large.send(l.Set, o)
+	}
+	if l.Goes(o) || l.Deal(o) && l.Goes(o) {
+		if !l.parts.cut.Begin(o) {
+			l.Refused(o, 0)
+		}
+		l.parts.send(l) // what finds no room goes before the next frame, or with the next turn
+	}
+	return true
+}
+
+// parts are those of a large frame in a tunnel, which packet sockets do not take as it is.
+type parts struct {
+	cut     station.Parts
+	out     [batch.Most]frame.Out
+	next, n int // of out, that are to be sent
+}
+
+// send sends what is left of a frame. It returns false if the system has no room.
+func (p *parts) send(l *etherLink) bool {
+	for {
+		if p.next == p.n {
+			if p.next, p.n = 0, p.cut.Fill(p.out[:]); p.n == 0 {
+				return true
+			}
+		}
+		if p.next += l.out.Send(l.Set, l.outlet, p.out[p.next:p.n]); p.next < p.n {
+			return false
+		}
+	}
 }
 
 // send sends a frame as far as the stations let it out. It returns false if the system has no room for it.

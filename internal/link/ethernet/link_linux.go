@@ -35,6 +35,7 @@ type etherLink struct {
 	out      batch.Out
 	wire     batch.Out // of the set
 	large    largeOut
+	parts    parts
 	unicast  []eth.MAC // to which the interface listens for the link
 	groups   []eth.MAC
 	all      bool // it listens to all groups
@@ -319,9 +320,12 @@ func (l *etherLink) Send(frames []frame.Out) (int, error) {
 		return 0, net.ErrClosed
 	}
 	for n := 0; ; {
+		if !l.parts.send(l) { // what is left of a frame before comes first
+			return n, nil
+		}
 		k := plain(frames[n:])
 		sent := l.out.Send(l.Set, l.outlet, frames[n:n+k])
-		if n += sent; sent < k || n == len(frames) || !l.large.send(l.Set, &frames[n]) {
+		if n += sent; sent < k || n == len(frames) || !l.sendLarge(&frames[n]) {
 			return n, nil
 		}
 		if n++; n == len(frames) {
@@ -335,6 +339,7 @@ func (l *etherLink) Receive(in []frame.In) (int, error) {
 	if l.Ended() {
 		return 0, net.ErrClosed
 	}
+	l.parts.send(l) // nobody waits for that
 	n := l.Looped(in)
 	return n + l.receiver.receive(l.Set, l.fd, in[n:]), nil
 }

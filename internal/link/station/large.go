@@ -6,7 +6,6 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
-	"github.com/softvpi/softvpi/wire/tunnel"
 )
 
 // cutMost is how many parts of frames one Receive of a link hands out.
@@ -31,7 +30,7 @@ func (s *Set) Undone(h offload.Header, f []byte) (t offload.Task, ok bool) {
 	if !e.Parse(f) {
 		return t, false
 	}
-	t, err := h.Task(&e)
+	t, err := h.TaskOf(&e, f)
 	if err == nil {
 		return t, true
 	}
@@ -106,22 +105,13 @@ func (c *Cutter) Begin(s *Set, h offload.Header, f []byte) {
 	}
 }
 
-// begin begins to cut a frame with these headers. Linux describes a large frame in a tunnel by what is inside: the header only shows by
-// the place of its checksum that there is something around.
+// begin begins to cut a frame with these headers, which may be in a tunnel.
 func (c *Cutter) begin(h offload.Header, e *eth.Headers, f []byte) error {
-	t := offload.Task{Kind: h.Kind, Segment: uint16(h.Segment)}
-	if h.Kind == offload.UDP || e.Protocol == eth.ProtocolTCP {
-		return c.cut.BeginFrame(t, e, f)
+	t, err := h.TaskOf(e, f)
+	if err == nil {
+		err = c.cut.BeginFrame(t, e, f)
 	}
-	r := tunnel.Recognition{NVGRE: true}
-	if e.Protocol == eth.ProtocolUDP && e.Data != 0 {
-		r.VXLANPort = eth.UDP(f[e.Transport:]).DstPort() // whichever it is
-	}
-	var x tunnel.Frame
-	if !x.Find(e, f, r) || x.Inner.Transport != h.ChecksumStart {
-		return c.cut.BeginFrame(t, e, f) // which says what is wrong
-	}
-	return c.cut.BeginTunnel(t, &x, f)
+	return err
 }
 
 // Cutting reports whether a part is left.

@@ -20,7 +20,7 @@ const (
 	// receiveMost is how many frames one Receive takes. Each takes a system call.
 	receiveMost = 64
 	// extra is what is before an IP packet: a virtio header, and an Ethernet header with a VLAN tag.
-	extra = offload.HeaderLen + eth.EthernetLen + eth.VLANLen
+	extra = offload.TunnelHeaderLen + eth.EthernetLen + eth.VLANLen
 	// pieces are a virtio header, and what a frame.Out consists of: its headers, its payload, pad and ICRC.
 	pieces = 4
 	// largest is what the largest frame of the system takes, and one byte to see that it is too long; largeMost of them have room.
@@ -40,11 +40,14 @@ type tapLink struct {
 	alarm   *station.Alarm
 	each    func(*frame.Out) station.Outcome // writev; made once, since making it allocates
 	vector  [pieces]unix.Iovec
-	header  [offload.HeaderLen]byte // of the frame that is sent
-	memory  []byte                  // of the frames of a Receive, one behind the other
-	slot    int                     // bytes that a frame may have, one more than the longest has
-	large   bool                    // somebody takes large frames
-	cut     station.Cutter          // for those who do not
+	header  [offload.TunnelHeaderLen]byte // of the frame that is sent
+	tunnels bool                          // the system takes and leaves large frames in tunnels over UDP
+	before  int                           // bytes of virtio headers
+	parts   station.Parts                 // of one that it does not take
+	memory  []byte                        // of the frames of a Receive, one behind the other
+	slot    int                           // bytes that a frame may have, one more than the longest has
+	large   bool                          // somebody takes large frames
+	cut     station.Cutter                // for those who do not
 	state   link.State
 	away    bool // the interface is not where news of it come from
 	deleted bool // the interface was deleted
@@ -63,6 +66,9 @@ func open(cfg Config) (Link, error) {
 func (l *tapLink) open(cfg *Config) (err error) {
 	if l.fd, l.name, err = tun.OpenTAP(cfg.Name); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
+	}
+	if l.before = offload.HeaderLen; tun.Tunnels(l.fd) {
+		l.tunnels, l.before = true, offload.TunnelHeaderLen
 	}
 	if l.ask, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return fmt.Errorf("%s: netlink: %w", name, err)
@@ -158,7 +164,9 @@ func (l *tapLink) offer() {
 	}
 	flags := 0
 	if large {
-		flags = undone
+		if flags = undone; l.tunnels {
+			flags |= tun.TunnelFlags
+		}
 	}
 	if unix.IoctlSetInt(l.fd, unix.TUNSETOFFLOAD, flags) == nil || !large { // else it finishes all frames itself, as before
 		l.large = large
@@ -182,12 +190,12 @@ func (l *tapLink) survey() {
 }
 
 // nothing is the virtio header of a complete frame.
-var nothing [offload.HeaderLen]byte
+var nothing [offload.TunnelHeaderLen]byte
 
 // write sends a whole frame. What the interface does not take is lost.
 func (l *tapLink) write(f []byte) {
 	var v [2]unix.Iovec
-	for i, p := range [...][]byte{nothing[:], f} {
+	for i, p := range [...][]byte{nothing[:l.before], f} {
 		v[i].Base = &p[0]
 		v[i].SetLen(len(p))
 	}
@@ -209,13 +217,35 @@ func (l *tapLink) writev(o *frame.Out) station.Outcome {
 	l.header = nothing
 	if o.Task != (offload.Task{}) {
 		h, ok := o.Task.HeaderOf(head)
-		if !ok {
+		switch {
+		case o.Task.Kind.InTunnel() && !(ok && l.tunnels):
+			return l.split(o)
+		case !ok:
 			return station.Lost
 		}
-		h.Put(l.header[:])
+		h.PutTunnel(l.header[:])
 	}
+	return l.gather(head, o.Payload, o.Tail[:o.TailLen])
+}
+
+// split sends a large frame in a tunnel that the system does not take as the frames that it stands for. If there is no more room the
+// rest is lost, as it is at any full queue.
+func (l *tapLink) split(o *frame.Out) station.Outcome {
+	if !l.parts.Begin(o) {
+		return station.Lost
+	}
+	for head, body, ok := l.parts.Next(); ok; head, body, ok = l.parts.Next() {
+		if l.gather(head, body, nil) != station.Gone {
+			l.Counted().SendErrors++
+		}
+	}
+	return station.Gone
+}
+
+// gather sends a frame in pieces, with the virtio header.
+func (l *tapLink) gather(head, body, tail []byte) station.Outcome {
 	n := 0
-	for _, p := range [pieces][]byte{l.header[:], head, o.Payload, o.Tail[:o.TailLen]} {
+	for _, p := range [pieces][]byte{l.header[:l.before], head, body, tail} {
 		if len(p) > 0 {
 			l.vector[n].Base = &p[0]
 			l.vector[n].SetLen(len(p))
@@ -266,7 +296,11 @@ func (l *tapLink) Receive(in []frame.In) (int, error) {
 
 // take hands up a frame that was read. whole is false if there was room for its beginning only.
 func (l *tapLink) take(in []frame.In, b []byte, whole bool) int {
-	h, f, err := offload.ParseHeader(b)
+	parse := offload.ParseHeader
+	if l.tunnels {
+		parse = offload.ParseTunnelHeader
+	}
+	h, f, err := parse(b)
 	switch {
 	case err != nil || !whole:
 		l.Counted().ReceiveTruncated++
@@ -276,7 +310,7 @@ func (l *tapLink) take(in []frame.In, b []byte, whole bool) int {
 		return 0
 	}
 	if h.Kind == offload.Whole || h.Kind != offload.UDP && l.HearsLarge(f) {
-		t, ok := offload.Task{}, len(f) <= l.caps.MTU+extra-offload.HeaderLen || h.Kind != offload.Whole
+		t, ok := offload.Task{}, len(f) <= l.caps.MTU+eth.EthernetLen+eth.VLANLen || h.Kind != offload.Whole
 		if ok && (h != offload.Header{}) {
 			t, ok = l.Undone(h, f)
 		}
