@@ -8,4 +8,4 @@ import (
 )
 
 // Forward is for Linux only.
-func Forward(context.Context, [2]string, bool, func()) error { return errors.ErrUnsupported }
+func Forward(context.Context, [2]string, bool, bool, func()) error { return errors.ErrUnsupported }

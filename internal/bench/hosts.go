@@ -73,8 +73,10 @@ type hostRun struct {
 // through is what is between two hosts, each a network namespace with one interface.
 type through struct {
 	*path
-	pid  string // of the process between them; empty: there is none
-	done func()
+	pid string // of the process between them; empty: there is none
+	// enclose gives the hosts Linux's VXLAN over their interfaces.
+	enclose func() error
+	done    func()
 }
 
 // hostsOf measures with an MTU. What is between the hosts is made once, and has its turns.
@@ -86,10 +88,10 @@ func (r *runner) hostsOf(mtu int, s samples) error {
 	}{
 		{r.throughVeth, map[string]int{"one veth": 1, "four veth": 4}},
 		{func(mtu int) (*through, error) { return r.throughDriver(mtu) }, map[string]int{"one": 1, "four": 4}},
-		{func(mtu int) (*through, error) { return r.throughLoop(mtu, true) }, map[string]int{"one loop": 1, "four loop": 4}},
+		{func(mtu int) (*through, error) { return r.throughLoop(mtu, "--virtio") }, map[string]int{"one loop": 1, "four loop": 4}},
 		{func(mtu int) (*through, error) { return r.throughDriver(mtu, threadKeys...) }, map[string]int{"threads": 4}},
 		{func(mtu int) (*through, error) { return r.throughDriver(mtu, frameKeys...) }, map[string]int{"frames": 1}},
-		{func(mtu int) (*through, error) { return r.throughLoop(mtu, false) }, map[string]int{"frames loop": 1}},
+		{func(mtu int) (*through, error) { return r.throughLoop(mtu) }, map[string]int{"frames loop": 1}},
 	} {
 		var x *through
 		for _, name := range slices.Sorted(maps.Keys(c.samples)) {
@@ -201,20 +203,16 @@ func (r *runner) throughDriver(mtu int, keys ...string) (*through, error) {
 	})
 }
 
-// throughLoop starts a program that passes frames.
-func (r *runner) throughLoop(mtu int, virtio bool) (*through, error) {
+// throughLoop starts a program that passes frames, with options.
+func (r *runner) throughLoop(mtu int, options ...string) (*through, error) {
 	return r.throughProcess(mtu, func(p *path, _ string) (*process, error) {
-		args := r.own("bench-forward")
-		if virtio {
-			args = append(args, "--virtio")
-		}
-		return r.until(r.command(p, args), p.server, "ready")
+		return r.until(r.command(p, r.own(append([]string{"bench-forward"}, options...)...)), p.server, "ready")
 	})
 }
 
 // throughProcess starts a process that makes the interfaces vpi0 and vpi1, and gives each host one.
 func (r *runner) throughProcess(mtu int, start func(p *path, dir string) (*process, error)) (*through, error) {
-	p, adopt, done, err := hostPath()
+	p, spaces, done, err := hostPath()
 	if err != nil {
 		return nil, errSkip{err.Error()}
 	}
@@ -226,11 +224,11 @@ func (r *runner) throughProcess(mtu int, start func(p *path, dir string) (*proce
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir), done())
 	}
-	t := &through{path: p, pid: strconv.Itoa(x.cmd.Process.Pid), done: func() {
+	t := &through{path: p, pid: strconv.Itoa(x.cmd.Process.Pid), enclose: spaces.enclose, done: func() {
 		x.stop()
 		_, _ = os.RemoveAll(dir), done()
 	}}
-	if err := adopt(mtu); err != nil {
+	if err := spaces.adopt(mtu); err != nil {
 		t.done()
 		return nil, err
 	}

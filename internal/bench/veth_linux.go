@@ -169,12 +169,12 @@ func (v *veth) path(name string) *path {
 
 // hostPath returns a path between two namespaces that are not joined yet: adopt does that with the interfaces vpi0 and vpi1, which
 // a process has made at the server's side.
-func hostPath() (p *path, adopt func(mtu int) error, done func() error, err error) {
+func hostPath() (p *path, spaces *veth, done func() error, err error) {
 	v, err := newSpaces()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return v.path("hosts"), v.adopt, v.close, nil
+	return v.path("hosts"), v, v.close, nil
 }
 
 // wiresPath returns a path across a pair of virtual devices that are the wires of adapters. join gives the interfaces host0 and host1,

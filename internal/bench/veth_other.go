@@ -11,7 +11,13 @@ func vethPath(int) (*path, func() error, error) {
 	return nil, nil, errors.New("network namespaces are Linux only")
 }
 
-func hostPath() (*path, func(int) error, func() error, error) {
+// veth is for Linux only.
+type veth struct{}
+
+func (*veth) adopt(int) error { return errors.ErrUnsupported }
+func (*veth) enclose() error  { return errors.ErrUnsupported }
+
+func hostPath() (*path, *veth, func() error, error) {
 	return nil, nil, nil, errors.New("network namespaces are Linux only")
 }
 
