@@ -56,6 +56,7 @@ func (p *Port) switched(now clock.Time, w *Wire, s *Station, out []frame.Out) {
 		r, why := e.follow(s, o)
 		if why != 0 {
 			o.Inside = true // nobody gets it
+			s.refused(why)
 			continue
 		}
 		if n := p.switchedStraight(now, w, s, r, out[i:]); n > 0 {
@@ -63,6 +64,13 @@ func (p *Port) switched(now clock.Time, w *Wire, s *Station, out []frame.Out) {
 			continue
 		}
 		p.pass(w, s, o, r)
+	}
+}
+
+// refused notes why the switch has refused a frame.
+func (s *Station) refused(why eswitch.Reason) {
+	if why == eswitch.SourceMAC || why == eswitch.EtherType {
+		s.spoofed++
 	}
 }
 
@@ -113,8 +121,9 @@ func (p *Port) turnTo(w *Wire, s *Station, o *frame.Out, to eswitch.Set, only es
 // toItself sends a frame to the sender's own MAC: to another station that has it, as without a switch, else by the link.
 func (p *Port) toItself(w *Wire, s *Station, o *frame.Out) {
 	head := o.Head[o.HeadStart:o.HeadEnd]
-	if w.embedded.Admit(s.At, head, s.Kind == RDMA) != 0 {
+	if why := w.embedded.Admit(s.At, head, s.Kind == RDMA); why != 0 {
 		o.Inside = true
+		s.refused(why)
 		return
 	}
 	o.Inside = w.other(s, s.MAC) || s.Kind != RDMA && w.named(head)

@@ -58,7 +58,8 @@ func (p *Port) tunnelled(now clock.Time, w *Wire, s *Station, out []frame.Out) {
 	for i := range out {
 		o := &out[i]
 		o.Inside = true
-		if w.embedded.Guard(s.At, o.Head[o.HeadStart:o.HeadEnd], s.Kind == RDMA) != 0 {
+		if why := w.embedded.Guard(s.At, o.Head[o.HeadStart:o.HeadEnd], s.Kind == RDMA); why != 0 {
+			s.refused(why)
 			continue
 		}
 		if s.Kind == RDMA && eth.MAC(o.Head[o.HeadStart:]) == s.MAC { // two programs of one function

@@ -139,6 +139,7 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 			sum := p.count(priority, out[:n])
 			p.sender.sent[priority] += uint64(sum)
 			p.sender.charge(sum)
+			p.sender.fine(priority)
 			p.Scheduler.Sent(priority, sum)
 			return n
 		}

@@ -125,6 +125,18 @@ func (s *Station) charge(bytes int) {
 	}
 }
 
+// spoofedCost is how many bytes a refused frame counts as when stations take turns: refusing one costs as much time as sending one,
+// whatever its length, and those who have their turns instead are not to notice.
+const spoofedCost = 256 * 1024
+
+// fine has a station wait that has sent frames with others' addresses, as long as others have something to send.
+func (s *Station) fine(priority uint8) {
+	if s.spoofed > 0 {
+		s.sent[priority] += s.spoofed * spoofedCost
+		s.spoofed = 0
+	}
+}
+
 // few returns where a station may put packets: one with a share sends few at once, so that it is not far beyond that at any time.
 func (s *Station) few(out []frame.Out) []frame.Out {
 	if s.purse().Share() != (Share{}) {

@@ -68,6 +68,7 @@ type Station struct {
 	cut      bool
 	sent     [frame.Priorities]uint64 // bytes, of each priority; or more, of who had nothing to send for a time
 	asked    uint64                   // the last pull in which it was
+	spoofed  uint64                   // frames of this pull that its switch has refused as spoofed
 	most     bucket                   // what it may still send; see Share
 	least    bucket                   // what it is owed
 	joint    *Station                 // whose share it has a part in; nil: its own
