@@ -148,9 +148,10 @@ var offloadKeys = []Key{
 		Name: "*EncapsulatedPacketTaskOffloadVxlan", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: physicalEthernet,
 		Type: NumericString, Status: Built, Effect: AtOnce,
 		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Encapsulated Task Offload (VXLAN)",
-		Description: "Looks into VXLAN tunnels: RSS spreads packets by what is inside, whose checksums are checked as well. Disabled, such traffic flows, and the host does that. " + hostCuts,
-		Chosen:      "The default, and that it takes effect at once.",
-		Sources:     from(ethernetB, "VXLAN", winof, "4.1.15 VXLAN"),
+		Description: "Looks into VXLAN tunnels: RSS spreads packets by what is inside, whose checksums are checked as well. Disabled, such traffic flows, and the host does that. " +
+			linuxLeaves,
+		Chosen:  "The default, and that it takes effect at once.",
+		Sources: from(ethernetB, "VXLAN", winof, "4.1.15 VXLAN"),
 	},
 	{
 		Name: "*VxlanUDPPortNumber", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: physicalEthernet,
@@ -161,6 +162,9 @@ var offloadKeys = []Key{
 		Sources:     from(ethernetB, "VXLAN", winof, "4.1.15 VXLAN"),
 	},
 }
+
+// linuxLeaves says when large sends inside tunnels are the adapter's too.
+const linuxLeaves = "Large sends inside tunnels reach the adapter from a TAP of Linux 6.17 or later; other hosts cut them before."
 
 // hostCuts says what of the offload is not the adapter's.
 const hostCuts = "Large sends inside tunnels are cut by the host before they reach the adapter."

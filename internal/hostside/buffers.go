@@ -10,7 +10,7 @@ const (
 	smallSize    = 2048
 	largeBuffers = 4
 	// largeSize has room for the largest frame of a host, with its virtio header and one byte to see that it is too long.
-	largeSize = offload.HeaderLen + offload.MaxPacket + 64
+	largeSize = offload.TunnelHeaderLen + offload.MaxPacket + 64
 )
 
 // buffer is memory for a frame.

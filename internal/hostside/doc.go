@@ -29,6 +29,7 @@ type Offloads struct {
 	Checksums      bool // of TCP and UDP
 	Large4, Large6 bool // large packets of TCP
 	Datagrams      bool // bursts of UDP datagrams, of one size but for the last
+	Tunnels        bool // large packets of TCP inside tunnels over UDP
 	LargeSize      int  // bytes of an IP packet
 }
 
@@ -61,6 +62,13 @@ type End interface {
 	Descriptors() []int
 	// Close gives the interface back; what was made for the driver is removed.
 	Close() error
+}
+
+// Enclosing is an End of a host that may know large packets of TCP inside tunnels over UDP. Virtio headers have
+// offload.TunnelHeaderLen bytes then.
+type Enclosing interface {
+	End
+	Tunnels() bool
 }
 
 // Attended is an End whose other side somebody has, as a virtual machine, or nobody. Any goroutine may ask.

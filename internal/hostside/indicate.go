@@ -64,6 +64,8 @@ func (s *Side) frame(p *ethernet.Packet) [][]byte {
 		if p.Tagged {
 			h.ChecksumStart += eth.VLANLen
 			h.Headers += eth.VLANLen
+			h.Outer += eth.VLANLen
+			h.Inner += eth.VLANLen
 		}
 		if !h.NeedsChecksum {
 			h.ChecksumStart, h.ChecksumAt = 0, 0
@@ -71,8 +73,12 @@ func (s *Side) frame(p *ethernet.Packet) [][]byte {
 		if h.Kind == offload.Whole {
 			h.Headers = 0
 		}
-		h.Put(s.header[:])
-		s.pieces = append(s.pieces, s.header[:])
+		n := offload.HeaderLen
+		if s.tunnels {
+			n = offload.TunnelHeaderLen
+		}
+		h.PutTunnel(s.header[:])
+		s.pieces = append(s.pieces, s.header[:n])
 	}
 	if p.Tagged {
 		binary.BigEndian.PutUint16(s.tag[:], uint16(eth.TypeVLAN))

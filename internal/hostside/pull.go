@@ -75,7 +75,15 @@ func (s *Side) take(now clock.Time, b []byte) {
 		return
 	}
 	if s.end.Virtio() {
-		h, f, err := offload.ParseHeader(b)
+		parse := offload.ParseHeader
+		if s.tunnels {
+			parse = offload.ParseTunnelHeader
+		}
+		h, f, err := parse(b)
+		if err == nil && h.Kind.InTunnel() {
+			s.enclosed(now, h, f)
+			return
+		}
 		if err != nil || !s.left(h, f, &t) {
 			s.counters.BadHeaders++
 			return
@@ -87,6 +95,22 @@ func (s *Side) take(now clock.Time, b []byte) {
 		return
 	}
 	s.post(now, b, t)
+}
+
+// enclosed posts a large frame in a tunnel, or cuts one that the function does not take so: GENEVE's, for example.
+func (s *Side) enclosed(now clock.Time, h offload.Header, f []byte) {
+	var e eth.Headers
+	if !e.Parse(f) {
+		s.counters.BadHeaders++
+		return
+	}
+	s.overhear(f)
+	if t, err := h.TaskOf(&e, f); err == nil && s.f.Takes(&ethernet.Send{Frame: f, Task: t}) == 0 {
+		s.post(now, f, t)
+		return
+	}
+	s.counters.Finished++
+	s.cut(now, s.segments.BeginHeader(h, &e, f))
 }
 
 // left finds out what a virtio header leaves to do for a frame. It returns false for one that cannot be.
@@ -126,9 +150,15 @@ func (s *Side) finish(now clock.Time, f []byte, t offload.Task) bool {
 		s.post(now, f, offload.Task{})
 		return true
 	}
-	if s.segments.BeginFrame(t, &e, f) != nil {
+	s.cut(now, s.segments.BeginFrame(t, &e, f))
+	return true
+}
+
+// cut posts what the frame in scratch is cut into; err says why it cannot be.
+func (s *Side) cut(now clock.Time, err error) {
+	if err != nil {
 		s.counters.BadHeaders++
-		return true
+		return
 	}
 	whole := s.scratch // which is cut
 	for head, body, ok := s.segments.Next(); ok; head, body, ok = s.segments.Next() {
@@ -144,7 +174,6 @@ func (s *Side) finish(now clock.Time, f []byte, t offload.Task) bool {
 	}
 	s.segments.End()
 	s.scratch = whole
-	return true
 }
 
 // buffer returns one for n bytes, nil if there is none left.

@@ -46,7 +46,8 @@ type Side struct {
 	retry    clock.Time
 	pause    time.Duration
 	pieces   [][]byte
-	header   [offload.HeaderLen]byte
+	header   [offload.TunnelHeaderLen]byte
+	tunnels  bool // the end has tunnels
 	tag      [eth.VLANLen]byte
 	segments offload.Segments
 	lanes    lanes
@@ -56,12 +57,16 @@ type Side struct {
 // New returns the side of an end. raised takes the function's events; it must not block, and may be nil. read is called, by any
 // thread, when there are frames to pull that the end's descriptors do not signal; it may be nil if the end is not an Apart.
 func New(end End, raised func(ethernet.Event), read func()) *Side {
-	return &Side{end: end, raised: raised, read: read, retry: clock.Never}
+	s := &Side{end: end, raised: raised, read: read, retry: clock.Never}
+	if e, ok := end.(Enclosing); ok {
+		s.tunnels = e.Tunnels()
+	}
+	return s
 }
 
 // Abilities are what the host of an end can do.
 func (s *Side) Abilities() ethernet.Abilities {
-	return ethernet.Abilities{Large: s.end.Virtio(), Datagrams: s.end.Datagrams(), Partial: s.end.Virtio()}
+	return ethernet.Abilities{Large: s.end.Virtio(), Datagrams: s.end.Datagrams(), Tunnels: s.tunnels, Partial: s.end.Virtio()}
 }
 
 // Attach connects a function whose host the side is, in place of any that it had. The host's link stays down until SetCarrier.
@@ -102,6 +107,10 @@ func (s *Side) Follow() error {
 	if size := s.f.LargeSend(); size > 0 && o.Checksums {
 		o.Large4, o.Large6, o.LargeSize = c.LsoV2IPv4 != 0, c.LsoV2IPv6 != 0, size
 		o.Datagrams = c.Host.Datagrams && o.Large4 && o.Large6 // the system has one switch for both
+		o.Tunnels = c.Host.Tunnels && c.TunnelVXLAN != 0 && o.Large4 && o.Large6
+	}
+	if o.LargeSize == offload.MaxPacket {
+		o.LargeSize++ // as systems have it that do not say otherwise
 	}
 	return s.end.Offer(o)
 }

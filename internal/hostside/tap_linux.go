@@ -25,15 +25,16 @@ const (
 
 // tapEnd is the host's end at a TAP interface: a descriptor for each queue.
 type tapEnd struct {
-	name  string
-	fds   []int
-	ep    int // epoll set of them
-	ask   *netlink.Handle
-	made  bool // it is removed by Close
-	fresh bool // it was made by this process
-	multi bool // it may have several queues
-	burst bool // the system knows bursts of UDP datagrams (Linux 6.2)
-	gone  bool // somebody has deleted it
+	name    string
+	fds     []int
+	ep      int // epoll set of them
+	ask     *netlink.Handle
+	made    bool // it is removed by Close
+	fresh   bool // it was made by this process
+	multi   bool // it may have several queues
+	burst   bool // the system knows bursts of UDP datagrams (Linux 6.2)
+	tunnels bool // it knows large packets inside tunnels (Linux 6.17)
+	gone    bool // somebody has deleted it
 
 	paused bool
 	lent   uint64 // queues that their threads read
@@ -74,6 +75,7 @@ func openTAP(name string) (_ End, err error) {
 	if err := unix.IoctlSetInt(e.fds[0], unix.TUNSETOFFLOAD, 0); err != nil {
 		return nil, fmt.Errorf("host: interface %q: %w", name, os.NewSyscallError("TUNSETOFFLOAD", err))
 	}
+	e.tunnels = tun.Tunnels(e.fds[0])
 	if missing == nil {
 		e.made = before.Attrs().Alias == mark
 		return e, nil
@@ -125,6 +127,11 @@ func (e *tapEnd) addQueue() error {
 	}
 	q := len(e.fds)
 	e.fds = append(e.fds, fd)
+	if e.tunnels { // the headers are the interface's, not the queue's
+		if err := tun.Enclose(fd); err != nil {
+			return fmt.Errorf("host: interface %q: %w", e.name, err)
+		}
+	}
 	if err := unix.EpollCtl(e.ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(q)}); err != nil {
 		return os.NewSyscallError("epoll_ctl", err)
 	}
@@ -144,6 +151,9 @@ func (e *tapEnd) Virtio() bool { return true }
 
 // Datagrams implements End.
 func (e *tapEnd) Datagrams() bool { return e.burst }
+
+// Tunnels implements Enclosing.
+func (e *tapEnd) Tunnels() bool { return e.tunnels }
 
 // Queues implements End.
 func (e *tapEnd) Queues() int { return len(e.fds) }

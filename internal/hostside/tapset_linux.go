@@ -90,6 +90,9 @@ func (e *tapEnd) Offer(o Offloads) error {
 		if o.Datagrams {
 			flags |= bursts
 		}
+		if o.Tunnels {
+			flags |= tun.TunnelFlags
+		}
 	}
 	if err := unix.IoctlSetInt(e.fds[0], unix.TUNSETOFFLOAD, flags); err != nil {
 		return fmt.Errorf("host: interface %q: %w", e.name, os.NewSyscallError("TUNSETOFFLOAD", err))

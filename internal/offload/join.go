@@ -262,5 +262,7 @@ func (p *Packet) finish() {
 	} else if p.Task.Kind == Whole {
 		p.Task.Segment = 0
 	}
-	p.Header = p.Task.Header(&p.Headers)
+	if p.Header = p.Task.Header(&p.Headers); p.Task.Kind.InTunnel() {
+		p.Header, _ = p.Task.HeaderOf(p.Parts[0])
+	}
 }

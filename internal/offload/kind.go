@@ -114,6 +114,32 @@ func (h Header) TaskOf(e *eth.Headers, b []byte) (t Task, err error) {
 	return t, err
 }
 
+// tunnelOf returns the tunnel of a frame by the places that a header has, whatever kind of tunnel over UDP it is.
+func (h Header) tunnelOf(e *eth.Headers, b []byte) (f tunnel.Frame, ok bool) {
+	if !h.Kind.InTunnel() || e.Protocol != eth.ProtocolUDP || e.Data == 0 || h.Outer != e.Transport || h.Inner < e.Data || h.Inner >= e.End {
+		return f, false
+	}
+	f.Header, f.Outer, f.At = tunnel.Header{Kind: tunnel.VXLAN}, *e, h.Inner // what is over UDP is cut alike
+	f.Inner.ParseIP(b[h.Inner:e.End])
+	for _, at := range [...]*int{&f.Inner.Network, &f.Inner.Transport, &f.Inner.End, &f.Inner.Data} {
+		*at += h.Inner
+	}
+	return f, f.Inner.Version != 0 && f.Inner.Protocol == eth.ProtocolTCP && f.Inner.Transport == h.ChecksumStart
+}
+
+// BeginHeader begins to cut a frame by a system's header, which has to stay as it is until the last Next. The error is a *formatError.
+func (s *Segments) BeginHeader(h Header, e *eth.Headers, frame []byte) error {
+	t, err := h.TaskOf(e, frame)
+	if err == nil {
+		return s.BeginFrame(t, e, frame)
+	}
+	f, ok := h.tunnelOf(e, frame)
+	if !ok || f.Inner.Data <= h.Inner {
+		return err
+	}
+	return s.BeginTunnel(Task{Kind: h.Kind.Inner(), Segment: uint16(h.Segment)}, &f, frame)
+}
+
 // HeaderOf returns the Header of a frame whose first bytes, with all headers up to that of the transport, are b. ok is false
 // if they are not there, or not of TCP or UDP behind the IP header itself, or in a tunnel of NVGRE, which no Header describes.
 func (t Task) HeaderOf(b []byte) (h Header, ok bool) {

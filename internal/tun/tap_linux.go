@@ -37,8 +37,12 @@ const TunnelFlags = 0x080 | 0x100
 func Tunnels(fd int) bool {
 	const tcp = unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6
 	known := unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, tcp|TunnelFlags) == nil
-	return unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, 0) == nil && known &&
-		unix.IoctlSetPointerInt(fd, unix.TUNSETVNETHDRSZ, offload.TunnelHeaderLen) == nil
+	return unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, 0) == nil && known && Enclose(fd) == nil
+}
+
+// Enclose makes the headers of an interface those with tunnels, of which Tunnels has said that the system knows them.
+func Enclose(fd int) error {
+	return os.NewSyscallError("TUNSETVNETHDRSZ", unix.IoctlSetPointerInt(fd, unix.TUNSETVNETHDRSZ, offload.TunnelHeaderLen))
 }
 
 // OpenQueue opens a queue of a TAP whose frames have a virtio header before them (offload.Header), and which the system may

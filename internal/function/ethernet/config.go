@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
 	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -76,6 +77,8 @@ type Abilities struct {
 	Large bool
 	// Datagrams says that Large includes bursts of UDP datagrams.
 	Datagrams bool
+	// Tunnels says that Large includes large packets of TCP inside tunnels over UDP.
+	Tunnels bool
 	// Partial hosts take frames whose transport checksum is still to be made, because they never were on a wire.
 	Partial bool
 }
@@ -164,9 +167,13 @@ const (
 // lso returns the most bytes of a large send; 0: there are none (WinOF 5.50, 4.6.4: "If LSOSize is smaller than MTU+1024, LSO
 // will be disabled").
 func (c *Config) lso() int {
-	const least = 1024
-	if c.LSOSize < c.JumboPacket-eth.EthernetLen+least {
+	const least, most = 1024, 64000
+	switch {
+	case c.LSOSize < c.JumboPacket-eth.EthernetLen+least:
 		return 0
+	case c.LSOSize == most && c.Host.Tunnels && c.TunnelVXLAN != 0:
+		// The host's tunnels know nothing of the limit: their packets would all be a little larger, and cut. The largest value is none.
+		return offload.MaxPacket
 	}
 	return c.LSOSize
 }

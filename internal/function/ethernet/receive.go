@@ -75,7 +75,7 @@ func (f *Function) take(now clock.Time, in *frame.In) {
 		f.touched |= 1 << q
 		r.join.Reset()
 	}
-	if !whole && !f.takesKind(t.Kind, h.Version) {
+	if !whole && !f.takesKind(t.Kind, &h) {
 		f.unjoin(now, q, &h, b, t, hash, kind)
 		return
 	}
@@ -131,7 +131,11 @@ func (f *Function) check(h, inner *eth.Headers, b []byte, t *offload.Task) {
 	t.Sums = f.sumsOf(h, b, t.Sums)
 	all := t.Sums
 	if inner != h {
-		all |= f.sumsOf(inner, b, 0)
+		left := offload.Sums(0)
+		if t.Kind.InTunnel() {
+			left = offload.MakeTransport
+		}
+		all |= f.sumsOf(inner, b, left)
 	}
 	c := &f.counters.Received
 	switch {
@@ -178,10 +182,16 @@ func (f *Function) takesLarge(version uint8) bool {
 }
 
 // takesKind reports whether the host takes frames of several segments of a kind.
-func (f *Function) takesKind(k offload.Kind, version uint8) bool {
+func (f *Function) takesKind(k offload.Kind, h *eth.Headers) bool {
+	version := h.Version
 	switch {
 	case k.InTunnel():
-		return false
+		if !f.cfg.Host.Tunnels || h.Protocol != eth.ProtocolUDP { // no host's header describes NVGRE
+			return false
+		}
+		if version = 4; k.Inner() == offload.TCPv6 {
+			version = 6
+		}
 	case k == offload.UDP && !f.cfg.Host.Datagrams:
 		return false
 	}
@@ -297,7 +307,7 @@ func headersEnd(h *eth.Headers) int {
 
 // shift moves the places of a header to where they are without a tag.
 func shift(h *offload.Header) {
-	for _, at := range []*int{&h.Headers, &h.ChecksumStart} {
+	for _, at := range []*int{&h.Headers, &h.ChecksumStart, &h.Outer, &h.Inner} {
 		if *at != 0 {
 			*at -= eth.VLANLen
 		}

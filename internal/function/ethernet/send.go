@@ -62,6 +62,7 @@ type posted struct {
 	next     int32 // the next send of the queue at the same priority
 	priority uint8
 	done     bool
+	head     int // of a large send in a tunnel: bytes of all headers
 }
 
 // sendQueue is a send queue: a ring of sends, which are complete in order, and lists of those that wait, by priority.
@@ -307,6 +308,9 @@ func (f *Function) acceptSums(p *posted) Refusal {
 
 // acceptLarge checks a large send (WinOF 5.50, 4.6.4).
 func (f *Function) acceptLarge(p *posted) Refusal {
+	if p.Task.Kind.InTunnel() {
+		return f.acceptTunnel(p)
+	}
 	h, c := &p.headers, &f.cfg
 	size := h.End - h.Data
 	switch {

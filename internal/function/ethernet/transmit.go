@@ -134,7 +134,10 @@ func (f *Function) whole(p *posted, o *frame.Out) {
 	if p.Task.Kind != offload.Whole {
 		most = offload.MaxHeaders
 	}
-	if split > inHead { // the headers are in a piece that can be changed, with everything for which there is a checksum
+	switch {
+	case p.Task.Kind.InTunnel():
+		split = p.head
+	case split > inHead: // the headers are in a piece that can be changed, with everything for which there is a checksum
 		split = h.Network
 		for _, end := range [...]int{h.Transport, h.Data} {
 			if end > split && end <= most {

@@ -100,18 +100,9 @@ func (c *Cutter) Begin(s *Set, h offload.Header, f []byte) {
 		unsum(f[etherLen(f):])
 	}
 	var e eth.Headers
-	if !e.Parse(f) || c.begin(h, &e, f) != nil {
+	if !e.Parse(f) || c.cut.BeginHeader(h, &e, f) != nil {
 		s.stats.ReceiveTruncated++
 	}
-}
-
-// begin begins to cut a frame with these headers, which may be in a tunnel.
-func (c *Cutter) begin(h offload.Header, e *eth.Headers, f []byte) error {
-	t, err := h.TaskOf(e, f)
-	if err == nil {
-		err = c.cut.BeginFrame(t, e, f)
-	}
-	return err
 }
 
 // Cutting reports whether a part is left.
