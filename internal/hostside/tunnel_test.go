@@ -41,8 +41,8 @@ func enclosed(port uint16, n int) (whole, payload []byte) {
 	if port != tunnel.Port { // a header that VXLAN cannot have: GENEVE's (RFC 8926, 3.4)
 		copy(b[42:], []byte{0, 0, 0x65, 0x58})
 	}
-	h := offload.Header{NeedsChecksum: true, Kind: offload.TCPv4 | offload.Tunnel4, Headers: 104, Segment: 1400, ChecksumStart: 84, ChecksumAt: 16,
-		Outer: 34, Inner: 64}
+	h := offload.Header{NeedsChecksum: true, Kind: offload.TCPv4 | offload.Tunnel4, Headers: 104, Segment: 1400, ChecksumStart: 84,
+		ChecksumAt: 16, Outer: 34, Inner: 64}
 	whole = append(make([]byte, offload.TunnelHeaderLen), b...)
 	h.PutTunnel(whole)
 	return whole, f[54:]

@@ -116,7 +116,8 @@ func (h Header) TaskOf(e *eth.Headers, b []byte) (t Task, err error) {
 
 // tunnelOf returns the tunnel of a frame by the places that a header has, whatever kind of tunnel over UDP it is.
 func (h Header) tunnelOf(e *eth.Headers, b []byte) (f tunnel.Frame, ok bool) {
-	if !h.Kind.InTunnel() || e.Protocol != eth.ProtocolUDP || e.Data == 0 || h.Outer != e.Transport || h.Inner < e.Data || h.Inner >= e.End {
+	if !h.Kind.InTunnel() || e.Protocol != eth.ProtocolUDP || e.Data == 0 || h.Outer != e.Transport ||
+		h.Inner < e.Data || h.Inner >= e.End {
 		return f, false
 	}
 	f.Header, f.Outer, f.At = tunnel.Header{Kind: tunnel.VXLAN}, *e, h.Inner // what is over UDP is cut alike

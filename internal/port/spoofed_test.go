@@ -19,7 +19,8 @@ type spoofing struct {
 
 func newSpoofing(t *testing.T) *spoofing {
 	h := newHive(t, eswitch.Config{})
-	x := &spoofing{hive: h, red: h.add(eswitch.VF(0), 10, 0, nil), blue: h.add(eswitch.VF(1), 11, 0, nil), bad: h.add(eswitch.VF(2), 12, 0, nil)}
+	x := &spoofing{hive: h, red: h.add(eswitch.VF(0), 10, 0, nil), blue: h.add(eswitch.VF(1), 11, 0, nil),
+		bad: h.add(eswitch.VF(2), 12, 0, nil)}
 	x.good = frame.In{Data: x.red.from(x.blue.mac, 0, eth.TypeIPv4, make([]byte, 1426)...)}
 	x.spoofed = frame.In{Data: x.red.from(x.blue.mac, 0, eth.TypeIPv4)[:60]} // which bad sends
 	return x
