@@ -40,6 +40,7 @@ type FunctionStatus struct {
 	Group   string  `json:"group,omitempty"` // whose members' programs may attach, beside the driver's user; a name or number
 	TAP     string  `json:"tap,omitempty"`   // its network interface
 	NetNS   string  `json:"netns,omitempty"` // in which that is opened
+	Visible string  `json:"visible"`         // whose programs have it: all who may attach, or netns, those of the network namespace of its interface
 	// Host is who uses its Ethernet function: tap:NAME, datagram:PATH or stream:PATH, with the path of the virtual machine's datagram
 	// socket; HostState says whether a virtual machine has the other side: attended, waiting, or lost if the driver's socket was removed.
 	Host      string `json:"host,omitempty"`
@@ -73,7 +74,7 @@ type FunctionFabric struct {
 type FunctionRequest struct {
 	Adapter  string   `json:"adapter,omitempty" doc:"Of a new one: the adapter at whose port it is to be."`
 	Name     string   `json:"name,omitempty" doc:"Of a new one: letters, digits, and - _ . between them; at most 31."`
-	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 vsid=0|4096..16777214 link=auto|up|down max=Mbit/s min=Mbit/s queues=0..64 rdma=on|off trust=on|off group=NAME tap=NAME|none host=tap:NAME|datagram:PATH|stream:PATH|none hostpeer=PATH|none netns=NAME|PATH|none; at an InfiniBand port guid=0x0200c90000000001|auto pkeys=default|all|0x8001+0x7fff."`
+	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 vsid=0|4096..16777214 link=auto|up|down max=Mbit/s min=Mbit/s queues=0..64 rdma=on|off trust=on|off group=NAME tap=NAME|none host=tap:NAME|datagram:PATH|stream:PATH|none hostpeer=PATH|none netns=NAME|PATH|none visible=all|netns; at an InfiniBand port guid=0x0200c90000000001|auto pkeys=default|all|0x8001+0x7fff."`
 	// Anew makes it another function for its programs, whatever changes: not for requests from outside.
 	Anew bool `json:"-"`
 }
@@ -169,7 +170,7 @@ func (f *FunctionStatus) WriteText(w io.Writer) {
 		{true, state}, {cause != "", cause}, {f.Max != 0, fmt.Sprintf("at most %g Mb/s", f.Max)},
 		{f.Min != 0, fmt.Sprintf("at least %g Mb/s", f.Min)}, {f.NoRDMA, "no RDMA"}, {f.Trust, "trusted"},
 		{f.Group != "", "group " + clean(f.Group)},
-		{f.TAP != "", "tap " + clean(f.TAP)},
+		{f.TAP != "", "tap " + clean(f.TAP)}, {f.Visible == "netns", "visible in its network namespace alone"},
 		{f.HostState != "", "host " + clean(f.Host) + " (" + f.HostState + ")"},
 		{f.QueuesRequested > 0 && len(f.Rings) > 0, fmt.Sprintf("queues %d of %d", len(f.Rings), f.QueuesRequested)},
 		{queue != "", queue},

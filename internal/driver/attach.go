@@ -34,8 +34,9 @@ func (d *Driver) serveAttach() error {
 		return err
 	}
 	d.attach = s
+	of := server.Container{Of: d.inSpace(who)}
 	go func() {
-		if err := s.Serve(context.Background(), l); err != nil {
+		if err := s.ServeContainer(context.Background(), l, of); err != nil {
 			d.log.Error("attach socket", "error", err)
 		}
 	}()

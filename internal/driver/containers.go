@@ -97,7 +97,7 @@ func (d *Driver) serveTenant(f *virtualFunction, sockets ...*net.UnixListener) {
 			l.Close()
 		}
 	}
-	set := server.Container{Audience: peer.Everyone, Quota: f.quota, Function: func() (uint32, error) { return d.functions.now(f) }}
+	set := server.Container{Of: func(c *net.UnixConn) server.Container { return d.tenant(f, c, peer.Everyone) }}
 	for _, l := range sockets {
 		go func() {
 			if err := d.attach.ServeContainer(ctx, l, set); err != nil {

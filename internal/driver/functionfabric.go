@@ -21,7 +21,7 @@ import (
 // ofFabric are the settings of virtual functions of InfiniBand ports alone, ofFrames those of Ethernet ports'.
 var (
 	ofFabric = []string{"guid", "pkeys"}
-	ofFrames = []string{"mac", "vlan", "vlans", "vsid", "queues", "trust", "tap", "host", "hostpeer", "netns"}
+	ofFrames = []string{"mac", "vlan", "vlans", "vsid", "queues", "trust", "tap", "host", "hostpeer", "netns", "visible"}
 )
 
 // neutral are the values of settings of Ethernet ports that ask for nothing.

@@ -39,6 +39,7 @@ type decision struct {
 	host hostPlace
 	// queues is how many receive queues its network interface is to have; 0: as many as the adapter's keys say.
 	queues int
+	alone  bool              // its programs are those of the network namespace that its interface is in, and no others
 	group  string            // whose members' programs may attach, beside the driver's user; empty: nobody's
 	given  map[string]string // the settings, as they were given by name; a change makes another one
 }

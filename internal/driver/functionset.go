@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/overlay"
@@ -126,7 +127,7 @@ func (d *Driver) setFunction(q api.FunctionRequest) error {
 		return err
 	}
 	if len(q.Settings) == 0 {
-		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, vsid=, link=, max=, min=, queues=, rdma=, trust=, group=, tap=, host=, hostpeer=, netns=, guid=, pkeys=")
+		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, vsid=, link=, max=, min=, queues=, rdma=, trust=, group=, tap=, host=, hostpeer=, netns=, visible=, guid=, pkeys=")
 	}
 	next := f.decision
 	if err := errors.Join(d.suits(f.cfg.Owner, q.Settings), next.set(q.Settings)); err != nil {
@@ -208,7 +209,7 @@ func (f *decision) same(next *decision) bool {
 	a, b := &f.cfg, &next.cfg
 	return a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN && a.Aliases == b.Aliases && a.Virtual.NoRDMA == b.Virtual.NoRDMA &&
 		a.Virtual.VSID == b.Virtual.VSID && f.host == next.host &&
-		f.queues == next.queues
+		f.queues == next.queues && f.alone == next.alone
 }
 
 // removeFunction removes a virtual function.
@@ -266,6 +267,9 @@ func (f *decision) set(words []string) error {
 	}
 	if err := next.host.check(given); err != nil {
 		return err
+	}
+	if next.alone && next.host.kind != config.HostTAP {
+		return api.Wrong("visible", "netns", "all: it has no network interface (tap=) that would be in a network namespace")
 	}
 	if err := next.subnetStands(); err != nil {
 		return err
@@ -335,12 +339,16 @@ func (f *decision) setOne(name, value string) (err error) {
 			return nil
 		}
 		_, err = groupID(value)
+	case "visible":
+		if f.alone = value == "netns"; value != "all" && !f.alone {
+			return api.Wrong(name, strconv.Quote(value), "all, netns")
+		}
 	case "tap", "host", "hostpeer", "netns":
 		return f.host.set(name, value)
 	case "guid", "pkeys":
 		return f.setFabric(name, value)
 	default:
-		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, vsid, link, max, min, queues, rdma, trust, group, tap, host, hostpeer, netns, guid, pkeys")
+		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, vsid, link, max, min, queues, rdma, trust, group, tap, host, hostpeer, netns, visible, guid, pkeys")
 	}
 	return err
 }

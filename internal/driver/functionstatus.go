@@ -50,7 +50,7 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 			VLANs: v.VLANs.String(), VSID: v.VSID,
 			Address: f.cfg.Addr.String(), Link: linkPolicies[v.Link], Max: mbits(v.Share.Most), Min: mbits(v.Share.Least),
 			NoRDMA: v.NoRDMA, Trust: v.Trust, Group: f.group,
-			TAP: f.host.tap(), NetNS: f.host.space, Host: f.host.word(), HostPeer: f.host.remote(),
+			TAP: f.host.tap(), NetNS: f.host.space, Visible: visibility(f.alone), Host: f.host.word(), HostPeer: f.host.remote(),
 			QueuesRequested: f.queues, Counters: map[string]uint64{},
 		}
 		if d.infiniBand(int(i)) {

@@ -10,7 +10,10 @@
 // read, so that the host's own queue fills; what a host does not take waits in the function's rings, and is lost there.
 package hostside
 
-import "github.com/softvpi/softvpi/wire/eth"
+import (
+	"github.com/softvpi/softvpi/internal/os/netspace"
+	"github.com/softvpi/softvpi/wire/eth"
+)
 
 // Outcome is what became of a frame that was written.
 type Outcome uint8
@@ -69,6 +72,13 @@ type End interface {
 type Enclosing interface {
 	End
 	Tunnels() bool
+}
+
+// Placed is an End that is a network interface, in a network namespace to which anybody may move it. Any goroutine may ask.
+type Placed interface {
+	End
+	// Space returns where the interface is now. It takes CAP_NET_ADMIN over that namespace.
+	Space() (netspace.ID, error)
 }
 
 // Attended is an End whose other side somebody has, as a virtual machine, or nobody. Any goroutine may ask.

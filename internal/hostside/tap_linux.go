@@ -6,12 +6,14 @@ import (
 	"math/bits"
 	"os"
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/os/netspace"
 	"github.com/softvpi/softvpi/internal/tun"
 )
 
@@ -29,12 +31,13 @@ type tapEnd struct {
 	fds     []int
 	ep      int // epoll set of them
 	ask     *netlink.Handle
-	made    bool // it is removed by Close
-	fresh   bool // it was made by this process
-	multi   bool // it may have several queues
-	burst   bool // the system knows bursts of UDP datagrams (Linux 6.2)
-	tunnels bool // it knows large packets inside tunnels (Linux 6.17)
-	gone    bool // somebody has deleted it
+	made    bool       // it is removed by Close
+	fresh   bool       // it was made by this process
+	multi   bool       // it may have several queues
+	where   sync.Mutex // held where fds changes, and by who asks from outside where the interface is
+	burst   bool       // the system knows bursts of UDP datagrams (Linux 6.2)
+	tunnels bool       // it knows large packets inside tunnels (Linux 6.17)
+	gone    bool       // somebody has deleted it
 
 	paused bool
 	lent   uint64 // queues that their threads read
@@ -126,7 +129,9 @@ func (e *tapEnd) addQueue() error {
 		return fmt.Errorf("host: %w", err)
 	}
 	q := len(e.fds)
+	e.where.Lock()
 	e.fds = append(e.fds, fd)
+	e.where.Unlock()
 	if e.tunnels { // the headers are the interface's, not the queue's
 		if err := tun.Enclose(fd); err != nil {
 			return fmt.Errorf("host: interface %q: %w", e.name, err)
@@ -164,10 +169,8 @@ func (e *tapEnd) SetQueues(n int) error {
 		e.deleted()
 	}
 	if e.gone {
-		for _, fd := range e.fds {
-			unix.Close(fd)
-		}
-		e.fds, e.gone, e.multi = nil, false, true
+		e.closeQueues(0)
+		e.gone, e.multi = false, true
 		if err := errors.Join(e.addQueue(), e.mark()); err != nil {
 			return err
 		}
@@ -176,17 +179,39 @@ func (e *tapEnd) SetQueues(n int) error {
 		n = 1
 	}
 	n = min(max(n, 1), mostQueues)
-	for len(e.fds) > n {
-		last := len(e.fds) - 1
-		unix.Close(e.fds[last])
-		e.fds = e.fds[:last]
-	}
+	e.closeQueues(n)
 	for len(e.fds) < n {
 		if err := e.addQueue(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// closeQueues closes the queues from that number on.
+func (e *tapEnd) closeQueues(from int) {
+	e.where.Lock()
+	defer e.where.Unlock()
+	for len(e.fds) > from {
+		last := len(e.fds) - 1
+		unix.Close(e.fds[last])
+		e.fds = e.fds[:last]
+	}
+}
+
+// Space implements Placed.
+func (e *tapEnd) Space() (netspace.ID, error) {
+	e.where.Lock()
+	defer e.where.Unlock()
+	if len(e.fds) == 0 {
+		return netspace.ID{}, os.ErrClosed
+	}
+	space, _, err := tun.Whereabouts(e.fds[0])
+	if err != nil {
+		return netspace.ID{}, err
+	}
+	defer space.Close()
+	return netspace.OfFile(int(space))
 }
 
 // Ready implements End.
@@ -318,10 +343,7 @@ func (e *tapEnd) release() {
 		unix.Close(e.list.bell)
 		e.list.bell = -1
 	}
-	for _, fd := range e.fds {
-		unix.Close(fd)
-	}
-	e.fds = nil
+	e.closeQueues(0)
 	if e.ep >= 0 {
 		unix.Close(e.ep)
 		e.ep = -1

@@ -196,6 +196,7 @@ func functionWords(f *api.FunctionStatus) []functionWord {
 		{Name: "host", Title: "Machine's card", Value: cmp.Or(card, "none"), Help: "datagram:PATH or stream:PATH, the driver's socket; none"},
 		{Name: "hostpeer", Title: "Machine's socket", Value: cmp.Or(f.HostPeer, "none"), Help: "of datagrams; none: PATH.peer"},
 		{Name: "netns", Title: "Network namespace", Value: cmp.Or(f.NetNS, "none"), Help: "of the network interface; none"},
+		{Name: "visible", Title: "Visible to", Value: cmp.Or(f.Visible, "all"), Choices: []string{"all", "netns"}},
 	}
 	for i := range list {
 		list[i].Was = list[i].Value

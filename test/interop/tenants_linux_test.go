@@ -194,7 +194,7 @@ while True:
 
 // TestTenants: a virtual machine, a container and a hostile one, each with a virtual function of one port, at the same time. The machine's
 // Soft-RoCE and a virtual function's program reach each other, the container's unmodified perftest and iperf3 the physical function; all
-// their data arrive. Of what the hostile one sends from others' addresses nothing arrives anywhere, and it is counted.
+// their data arrive. The container's function is visible there alone, as the only device. Of what the hostile one sends from others' addresses nothing arrives anywhere, and it is counted.
 func TestTenants(t *testing.T) {
 	image := site(t)
 	dir, err := os.MkdirTemp("", "tenants") // t.TempDir may be too long for a socket
@@ -220,7 +220,7 @@ func TestTenants(t *testing.T) {
 	honest, bad := newContainer(t), newContainer(t)
 	const machineMAC, honestMAC, greenMAC, badMAC = "52:54:00:99:00:02", "02:00:00:99:00:03", "02:00:00:99:00:05", "02:00:00:99:00:04"
 	ours("vf", "create", "pf", "machine", "mac="+machineMAC, "address=10.99.0.2/24", "rdma=off", "host=stream:"+filepath.Join(dir, "m"))
-	ours("vf", "create", "pf", "honest", "mac="+honestMAC, "address=10.99.0.3/24", "tap=honest0", "netns=/proc/"+honest.pid+"/ns/net")
+	ours("vf", "create", "pf", "honest", "mac="+honestMAC, "address=10.99.0.3/24", "tap=honest0", "netns=/proc/"+honest.pid+"/ns/net", "visible=netns")
 	ours("vf", "create", "pf", "bad", "mac="+badMAC, "address=10.99.0.4/24", "tap=bad0", "netns=/proc/"+bad.pid+"/ns/net")
 	ours("vf", "create", "pf", "green", "mac="+greenMAC, "address=10.99.0.5/24")
 	honest.does("ip addr add 10.99.0.3/24 dev honest0 && ip link set honest0 up")
@@ -241,7 +241,20 @@ func TestTenants(t *testing.T) {
 	asked.says(t, "listening")
 	perf := []string{"ib_send_bw", "-d", "softvpi0", "-x", "0", "-F", "-s", "65536", "-n", "500", "-p", "18515"}
 	run := filepath.Join(image, "softvpi")
-	sink := honest.runs(env, append([]string{run, "verbs", "run", "--vf", "honest", "--"}, perf...)...)
+	sink := honest.runs(env, append([]string{run, "verbs", "run", "--"}, perf...)...) // the function is all that is visible there
+	its := append([]string{"SOFTVPI_FUNCTION=honest"}, env...)
+	for _, x := range []struct {
+		elsewhere *tool
+		says      string
+	}{
+		{bad.runs(env, run, "verbs", "run", "--vf", "honest", "--", "ibv_devinfo"), "No IB devices"},
+		{bad.runs(its, run, "nd_rping", "-s", "-a", "10.99.0.3"), `"honest" is visible in the network namespace net:[`},
+		{begin(t, image, its, "nd_rping", "-s", "-a", "10.99.0.3"), `"honest" is visible in the network namespace net:[`},
+	} {
+		if err := x.elsewhere.ends(t, programLimit); err == nil || !strings.Contains(x.elsewhere.text(), x.says) {
+			t.Errorf("%s, in another namespace: %v\n%s", x.elsewhere.name, err, x.elsewhere.text())
+		}
+	}
 	iperf := honest.runs(nil, "iperf3", "-s", "-1", "-p", "5201")
 	honest.listens(18515)
 	honest.listens(5201)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"log/slog"
+	"net"
 	"os"
 	"time"
 
@@ -55,6 +56,9 @@ type Container struct {
 	// Function returns the index of the virtual function that programs see alone; the error is why there is none now. Such programs
 	// keep off the direct path, since others' memory is none of theirs. nil: they see all adapters.
 	Function func() (uint32, error)
+	// Of returns whose program a connection is, where that is not the same for all who come to the socket; nil: they are all this
+	// container's.
+	Of func(*net.UnixConn) Container
 }
 
 // Refusal is something that a program did not get, because of a limit.

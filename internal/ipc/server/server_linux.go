@@ -113,6 +113,9 @@ func (s *Server) forget(l *net.UnixListener) {
 
 func (s *Server) start(c *net.UnixConn, of Container) {
 	n := newSession(s, c)
+	if of.Of != nil {
+		of = of.Of(c)
+	}
 	n.tenant = of.Function
 	p, err := peer.Of(c)
 	n.account = s.ledger.OpenIn(p.UID, of.Quota)
