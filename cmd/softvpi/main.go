@@ -78,6 +78,7 @@ type cli struct {
 	Link       linkCmd       `cmd:"" help:"Show or set what a link does to packets: loss, delay and so on."`
 	QoS        qosCmd        `cmd:"" name:"qos" help:"Show or set what ports do about priorities, and what DCBX has agreed."`
 	VF         vfCmd         `cmd:"" name:"vf" help:"Create, change, remove or list virtual functions at the ports of adapters."`
+	Guest      guestCmd      `cmd:"" help:"Give the programs of a virtual machine a virtual function of the host's driver."`
 	Overlay    overlayCmd    `cmd:"" name:"overlay" help:"Say where the customer addresses of virtual subnets are, which virtual switches carry in VXLAN or NVGRE."`
 	VSwitch    vswitchCmd    `cmd:"" name:"vswitch" help:"Make virtual switches over adapters, with network adapters for the host, namespaces and machines."`
 	Adapter    adapterCmd    `cmd:"" help:"Enable or disable an adapter while programs use it."`

@@ -89,7 +89,7 @@ func (q *CQ) Fill(e *CQE) error {
 		}
 		return err
 	}
-	e.put(q.slot(q.p.next))
+	e.Put(q.slot(q.p.next))
 	q.p.next++
 	return nil
 }
@@ -104,7 +104,8 @@ func (q *CQ) Publish() { q.h.producer.Store(q.p.next) }
 // it looks at the producer index, so at least one side sees the other's store. Loop side only.
 func (q *CQ) Wants(e *CQE) bool { return e.raises(Arm(q.h.arm.Load())) }
 
-func (e *CQE) put(b []byte) {
+// Put writes the completion as it lies in a ring, in CQESize bytes.
+func (e *CQE) Put(b []byte) {
 	le := binary.LittleEndian
 	_ = b[CQESize-1]
 	le.PutUint64(b, e.ID)
@@ -195,7 +196,7 @@ func (q *CQ) Poll(out []CQE) int {
 	}
 	k := min(int(n), len(out))
 	for i := range k {
-		out[i].get(q.slot(q.c.next))
+		out[i].Get(q.slot(q.c.next))
 		q.c.next++
 	}
 	q.c.release(&q.base, uint32(k))
@@ -233,7 +234,7 @@ func (q *CQ) pollBoth(out []CQE, limit uint32) int {
 				break
 			}
 		}
-		out[k].get(q.slot(q.c.next))
+		out[k].Get(q.slot(q.c.next))
 		q.c.next++
 		own++
 		k++
@@ -244,7 +245,8 @@ func (q *CQ) pollBoth(out []CQE, limit uint32) int {
 	return k
 }
 
-func (e *CQE) get(b []byte) {
+// Get reads what Put has written.
+func (e *CQE) Get(b []byte) {
 	le := binary.LittleEndian
 	_ = b[CQESize-1]
 	e.ID = le.Uint64(b)
@@ -297,7 +299,7 @@ func (q *CQ) walk(visit func(CQE) bool) error {
 	}
 	var e CQE
 	for i := range n {
-		if e.get(q.slot(q.c.next + i)); !visit(e) {
+		if e.Get(q.slot(q.c.next + i)); !visit(e) {
 			return nil
 		}
 	}

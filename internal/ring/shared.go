@@ -134,7 +134,7 @@ func (s *Shared) passed(index uint32) {
 // of the first ring up to index stamp. false: the claim was revoked.
 func (s *Shared) Fill(index, owner uint32, e *CQE, stamp uint32) bool {
 	b := s.slot(index)
-	e.put(b)
+	e.Put(b)
 	binary.LittleEndian.PutUint32(b[stampAt:], stamp)
 	lap := s.lap(index)
 	filled := s.state(index).CompareAndSwap(lap|claimed(owner), lap|slotReady)
@@ -246,7 +246,7 @@ func (s *Shared) free() {
 func (s *Shared) stamp() uint32 { return binary.LittleEndian.Uint32(s.slot(s.head)[stampAt:]) }
 
 func (s *Shared) take(e *CQE) {
-	e.get(s.slot(s.head))
+	e.Get(s.slot(s.head))
 	s.free()
 }
 
@@ -261,7 +261,7 @@ func (s *Shared) walk(visit func(CQE) bool) {
 		if v&3 == slotVoid {
 			continue
 		}
-		if e.get(s.slot(i)); !visit(e) {
+		if e.Get(s.slot(i)); !visit(e) {
 			return
 		}
 	}

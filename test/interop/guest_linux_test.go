@@ -26,6 +26,7 @@ type guest struct {
 	dir     string // directory of the image
 	mtu     int
 	wire    string // QEMU's side of the segment
+	port    string // unix socket that a port of virtio-serial, port 1, is connected to; empty: there is none
 	cards   []card // beside those of the segment and of commands: eth2, eth3 and so on
 	capture string // every frame on the segment, as a pcap file
 	initrd  string // the file in dir: withFio, or without it, which starts sooner
@@ -44,6 +45,7 @@ type guest struct {
 const (
 	withoutFio = "initrd"
 	withFio    = "initrd.bulky"
+	withOurs   = "initrd.own" // softvpi and its C libraries
 )
 
 // boot starts a guest on a segment of its own, until the test ends.
@@ -138,6 +140,10 @@ func (g *guest) launch(accel string) error {
 		"-netdev", "tap,id=n1,ifname=ctl0,script=no,downscript=no",
 		"-device", "virtio-net-pci,netdev=n1,mac=52:54:00:98:00:02,romfile=",
 		"-object", "filter-dump,id=d0,netdev=n0,file="+g.capture)
+	if g.port != "" {
+		args = append(args, "-device", "virtio-serial-pci", "-chardev", "socket,id=p0,server=off,reconnect=1,path="+g.port,
+			"-device", "virtserialport,chardev=p0,name=softvpi")
+	}
 	for i, c := range g.cards {
 		args = append(args, c.arguments(i)...)
 	}

@@ -4,7 +4,7 @@
 # already there is kept as long as it is up to date.
 #
 #   image.sh DIR        leaves DIR/kernel, DIR/base.cpio and DIR/bulky.cpio, which several runs may share
-#   image.sh DIR RUN    also leaves RUN/kernel, RUN/initrd, RUN/initrd.bulky, RUN/softvpi and RUN/clib for the tests of one run
+#   image.sh DIR RUN    also leaves RUN/kernel, RUN/initrd, RUN/initrd.bulky, RUN/initrd.own, RUN/softvpi and RUN/clib for the tests of one run
 #
 # What belongs to this repository (the guest's init, the verbs peer, softvpi and its C
 # libraries) is built every time. If the kernel cannot be downloaded, prints one line and exits with status 3.
@@ -25,7 +25,7 @@ programs=(bash ip tc rdma cat env sleep sh stdbuf
 bulky=fio
 # In the order in which init loads them. Their dependencies are added, each before the module that needs it.
 modules=(virtio_pci virtio_net virtio-rng crc32-pclmul rdma_ucm ib_uverbs rdma_rxe
-  sch_netem ifb sch_ingress cls_matchall act_mirred act_gact 8021q bonding vxlan)
+  virtio_console sch_netem ifb sch_ingress cls_matchall act_mirred act_gact 8021q bonding vxlan)
 
 pack() { # directory archive
   (cd "$1" && find . -mindepth 1 | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0) >"$2.new"
@@ -152,5 +152,11 @@ gcc -O2 -Wall -Wextra -Werror -o "$over/usr/bin/peer" "$here/peer/peer.c" -lrdma
 pack "$over" "$run/overlay.cpio"
 cat "$dir/base.cpio" "$run/overlay.cpio" >"$run/initrd"
 cat "$dir/base.cpio" "$dir/bulky.cpio" "$run/overlay.cpio" >"$run/initrd.bulky"
+# For guests whose programs have the host's driver.
+mkdir -p "$over/own/usr/bin" "$over/own/usr/lib/softvpi"
+cp "$run/softvpi" "$over/own/usr/bin/"
+cp -a "$run/clib"/*.so* "$over/own/usr/lib/softvpi/"
+pack "$over/own" "$run/own.cpio"
+cat "$run/initrd" "$run/own.cpio" >"$run/initrd.own"
 # accel is written by the tests: how this machine can run the guest. At first the link points nowhere.
 for f in kernel accel; do ln -s "$dir/$f" "$run/$f"; done

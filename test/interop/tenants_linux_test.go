@@ -194,7 +194,8 @@ while True:
 
 // TestTenants: a virtual machine, a container and a hostile one, each with a virtual function of one port, at the same time. The machine's
 // Soft-RoCE and a virtual function's program reach each other, the container's unmodified perftest and iperf3 the physical function; all
-// their data arrive. The container's function is visible there alone, as the only device. Of what the hostile one sends from others' addresses nothing arrives anywhere, and it is counted.
+// their data arrive. The container's function is visible there alone, as the only device. Of
+// what the hostile one sends from others' addresses nothing arrives anywhere, and it is counted.
 func TestTenants(t *testing.T) {
 	image := site(t)
 	dir, err := os.MkdirTemp("", "tenants") // t.TempDir may be too long for a socket

@@ -54,10 +54,14 @@ func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
 	c.workers.Add(1)
 	go c.read()
 	if c.copier != nil {
+		serve := o.Copier
+		if serve == nil {
+			serve = reach.Serve
+		}
 		c.workers.Add(1)
 		go func() {
 			defer c.workers.Done()
-			reach.Serve(c.copier, &c.stop, func() { c.Doorbell(0) })
+			serve(c.copier, &c.stop, func() { c.Doorbell(0) })
 		}()
 	}
 	return c, nil

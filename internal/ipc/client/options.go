@@ -2,6 +2,7 @@ package client
 
 import (
 	"os"
+	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/command"
 )
@@ -22,6 +23,9 @@ type Options struct {
 	Path command.MemoryPath
 	// NoDirect keeps the program off the direct path, like SOFTVPI_DIRECT=off.
 	NoDirect bool
+	// Copier carries out what the driver asks of the copier whose memory mem is, until stop is set, in place of reach.Serve; finished
+	// notifies the driver. It is for programs whose memory is elsewhere; nil: it is this process's.
+	Copier func(mem []byte, stop *atomic.Bool, finished func())
 }
 
 // takesPart reports whether the program offers to take part in the direct path.

@@ -29,7 +29,21 @@ type Begun struct {
 
 // Execute carries out a command with a handler of its own, and has it recorded if s is a CommandLog.
 func Execute(ctx context.Context, s Session, op proto.Opcode, body []byte) ([]byte, error) {
-	return recorded(s, op, body, func() ([]byte, error) { return handlers[op](ctx, s, body) })
+	return recorded(s, op, body, func() ([]byte, error) { return perform(ctx, s, op, body) })
+}
+
+// Relayed is a Session that hands commands on as they are, to a driver that is elsewhere.
+type Relayed interface {
+	// Relay carries out a command with a handler of its own.
+	Relay(ctx context.Context, op proto.Opcode, body []byte) ([]byte, error)
+}
+
+// perform carries out a command with a handler of its own.
+func perform(ctx context.Context, s Session, op proto.Opcode, body []byte) ([]byte, error) {
+	if r, ok := s.(Relayed); ok {
+		return r.Relay(ctx, op, body)
+	}
+	return handlers[op](ctx, s, body)
 }
 
 // recorded does what carries out a command, and has it recorded.

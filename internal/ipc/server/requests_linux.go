@@ -125,7 +125,7 @@ func (n *session) carryOut(ctx context.Context, h proto.Header, body []byte) err
 		case proto.OpCreateChannel:
 			reply, files, err = n.createChannel(ctx, body)
 		default:
-			reply, err = handlers[h.Op](ctx, n.client, body)
+			reply, err = perform(ctx, n.client, h.Op, body)
 		}
 		return reply, err
 	})
