@@ -115,6 +115,7 @@ type requester struct {
 	unasked             bool // no packet in flight had requested an ACK when the probe was sent
 	timedPSN            ib.PSN
 	sentAt              clock.Time
+	askedAt             clock.Time // when a packet last requested an ACK
 	timedAt             clock.Time
 	expires             clock.Time // of the ACK timer; 0: not running
 	selective           selective

@@ -192,9 +192,10 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		}
 	}
 	seq := &sequences[r.wr.Op]
-	every, shared, limited := uint8(0), false, q.Limited() || q.congested()
+	every, shared, limited := uint8(0), false, false
 	if q.reliable() {
 		every, shared = q.ackEvery(), q.win.users > 1
+		limited = (q.Limited() || q.congested()) && q.eng.now.Sub(s.askedAt) >= q.win.rtt/2
 	}
 	mtu := uint64(q.mtu)
 	solicited, alone := r.wr.Flags&ring.Solicited != 0, r.piece == 1
@@ -213,12 +214,12 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		}
 		s.sinceAck++
 		// If others use the window too, or the rate is limited, the next turn may be long in coming,
-		// and at most half of the window should wait for it unacknowledged; with a limited rate nothing.
+		// and at most half of the window should wait for it unacknowledged; with a limited rate what leaves in half of a round trip.
 		turnEnds := (n+1 == limit || *bytes <= int(size)) && (limited || shared && 2*q.win.users*int(s.sinceAck) >= q.win.size)
 		due := last && (r.packets > 1 || every == 0 || q.asks(r)) || s.sinceAck >= every || n+1 == room || turnEnds
 		ackReq := every > 0 && (probe || s.probing || due && !s.selective.goesOn())
 		if ackReq {
-			s.sinceAck, s.asked = 0, s.snd.Next()
+			s.sinceAck, s.asked, s.askedAt = 0, s.snd.Next(), q.eng.now
 		}
 		op := seq.at(s.idx == 0 || alone, last || alone)
 		o := &out[n]
