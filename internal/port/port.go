@@ -69,7 +69,13 @@ func (p *Port) Deadline() clock.Time {
 	if p.turned.waiting() {
 		return 0
 	}
-	due := clock.Min(p.Scheduler.Deadline(p.pending()), p.backlog.due())
+	due := p.Scheduler.Deadline(p.pending())
+	if due == 0 {
+		return 0
+	}
+	if p.backlog.n > 0 {
+		due = clock.Min(due, p.backlog.due())
+	}
 	if len(p.shared) > 0 {
 		due = clock.Min(due, p.sharesDue())
 	}
@@ -82,6 +88,9 @@ func (p *Port) Deadline() clock.Time {
 	}
 	if p.lifetime.cfg.Classes != 0 {
 		due = clock.Min(due, p.lifetime.at)
+	}
+	if s := p.alone; s != nil && !s.off {
+		return clock.Min(due, s.function.Deadline())
 	}
 	for _, s := range p.stations {
 		if !s.off {

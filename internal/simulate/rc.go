@@ -81,7 +81,6 @@ func newRCHost(sh *shard, node int) (*rcHost, error) {
 func (h *rcHost) room(priorities uint8) { h.full &^= priorities }
 
 func (h *rcHost) deadline() clock.Time {
-	h.due = h.port.Deadline()
 	if h.due > h.now {
 		return h.due
 	}
@@ -198,15 +197,18 @@ func (h *rcHost) turn(now clock.Time) {
 	if h.holds&^h.full != 0 {
 		h.retry(now)
 	}
-	for h.port.Scheduler.Pause(h.full); h.port.Pending(); h.port.Scheduler.Pause(h.full) {
+	h.port.Scheduler.Pause(h.full)
+	for h.due = h.port.Deadline(); h.due == 0; h.due = h.port.Deadline() {
 		k := h.port.Transmit(now, h.out[:])
 		for i := range h.out[:k] {
 			h.send(now, &h.out[i])
 		}
 		h.settle(now)
 		if k == 0 {
-			break
+			h.due = h.port.Deadline()
+			return
 		}
+		h.port.Scheduler.Pause(h.full)
 	}
 }
 

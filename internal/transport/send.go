@@ -261,7 +261,7 @@ func windowed(out []frame.Out) {
 // last one of the turn to sendData.
 func (q *QP) sendMiddles(r *request, out []frame.Out, bytes int, every uint8, op ib.Opcode) int {
 	s := q.req
-	if s.idx == 0 || r.packets-s.idx < 3 || r.piece == 1 {
+	if s.idx == 0 || r.packets-s.idx < 3 || r.piece == 1 || bytes <= 2*q.mtu { // there would be less than two
 		return 0
 	}
 	n := min(len(out)-1, int(r.packets-s.idx)-1, (bytes-1)/q.mtu)

@@ -24,17 +24,23 @@ func New(n int) Times {
 
 // Set sets that of member i.
 func (d *Times) Set(i int, at clock.Time) {
-	all := d.at
 	// Node n is above 2n and 2n+1. Unsigned numbers are halved by a shift.
-	n := uint(i) + uint(len(all))/2
-	for all[n] != at {
-		all[n] = at
+	n := uint(i) + uint(len(d.at))/2
+	_ = d.at[n] // and so the nodes above it and those beside them are there
+	all := unsafe.Pointer(unsafe.SliceData(d.at))
+	for x := node(all, n); *x != at; x = node(all, n) {
+		*x = at
 		if n == 1 {
 			return
 		}
-		at = min(at, all[n^1])
+		at = min(at, *node(all, n^1))
 		n /= 2
 	}
+}
+
+// node returns a node of a tree, which must have it.
+func node(all unsafe.Pointer, n uint) *clock.Time {
+	return (*clock.Time)(unsafe.Add(all, n*uint(unsafe.Sizeof(clock.Never))))
 }
 
 // Get returns that of member i.
@@ -51,12 +57,12 @@ func (d *Times) First() clock.Time { return d.at[1] }
 
 // Next returns the member with the earliest, the one with the lowest number of several.
 func (d *Times) Next() int {
-	all := d.at
-	n, first, half := uint(1), all[1], uint(len(all))/2
+	n, first, half := uint(1), d.at[1], uint(len(d.at))/2
+	all := unsafe.Pointer(unsafe.SliceData(d.at))
 	for n < half {
 		n *= 2
 		right := uint(0)
-		if all[n] != first {
+		if *node(all, n) != first {
 			right = 1
 		}
 		n += right

@@ -79,7 +79,8 @@ func (a *arrivals) push(number int, at clock.Time, f Ref) {
 func (a *arrivals) pop() arrival {
 	number := a.next
 	l := &a.lanes[number]
-	x := *l.place(0)
+	x := l.place(0)
+	first := arrival{at: x.at, node: l.node, port: l.port, frame: x.frame}
 	l.head++
 	at := clock.Never
 	if l.count--; l.count > 0 {
@@ -87,7 +88,7 @@ func (a *arrivals) pop() arrival {
 	}
 	a.due.Set(number, at)
 	a.next = a.due.Next()
-	return arrival{at: x.at, node: l.node, port: l.port, frame: x.frame}
+	return first
 }
 
 // peek returns the first frame; 0: there is none.
@@ -98,7 +99,10 @@ func (a *arrivals) peek() Ref {
 	return 0
 }
 
-func (l *lane) place(i uint32) *coming { return &l.ring[(l.head+i)&uint32(len(l.ring)-1)] }
+func (l *lane) place(i uint32) *coming {
+	ring := l.ring
+	return &ring[uint(l.head+i)&uint(len(ring)-1)]
+}
 
 func (l *lane) grow() {
 	ring := make([]coming, max(4, 2*len(l.ring)))

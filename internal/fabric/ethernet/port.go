@@ -152,10 +152,11 @@ func (p *Port) put(now clock.Time, priority uint8, f Ref, n int, marked bool) {
 		c.Marked++
 		mark(s.store.Head(f))
 	}
-	if !s.crossed {
+	if !s.crossed && (p.relay != nil || s.store.frames[f].tagged) {
 		p.dress(f)
+		n = s.store.Len(f)
 	}
-	p.transmit(now, f, s.store.Len(f))
+	p.transmit(now, f, n)
 }
 
 // lose drops the first frame of a queue.

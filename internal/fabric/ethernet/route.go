@@ -113,8 +113,7 @@ func (r *routes) find(a netip.Addr) (hop, bool) {
 }
 
 // route changes a frame to the switch as a router does, and returns the port where it leaves, as a bit. None: it is counted why.
-func (s *Switch) route(p *Port, h *header, f Ref) uint64 {
-	b := s.store.Head(f)
+func (s *Switch) route(p *Port, h *header, b []byte, f Ref) uint64 {
 	if h.version == 0 {
 		p.counters.Dropped.NoRoute++
 		return 0

@@ -30,8 +30,9 @@ type held struct {
 	vlan  uint16 // to which it belongs while it is in a switch
 	next  uint32 // the cell behind this one; what is free after this, while it is
 	charge
-	class uint8 // its priority
-	refs  uint8 // ports where it waits
+	class  uint8 // its priority
+	refs   uint8 // ports where it waits
+	tagged bool  // it had a tag when it came into the switch where it is
 }
 
 // charge is what a frame takes of a group.
@@ -40,13 +41,16 @@ type charge struct {
 	port, group uint8
 }
 
+// page is cells whose memory is beside each other.
+type page [cellsPerPage][cellSize]byte
+
 // Store keeps frames, in cells of 256 bytes. The first cell of a frame has its number, so that both are found at once. It grows with
 // the frames that are in it at once, and never by others. The zero value is empty.
 type Store struct {
 	frames []held // by cell; the first is none
 	free   uint32 // the first that is none; 0: there is no such
 	used   int
-	pages  []*[cellsPerPage * cellSize]byte
+	pages  []*page
 }
 
 // Put keeps a copy of a frame, without frame check sequence, of which the first bytes are given, at least an Ethernet header, and
@@ -89,7 +93,7 @@ func (s *Store) cell() uint32 {
 
 func (s *Store) grow() {
 	first := uint32(len(s.frames))
-	s.pages = append(s.pages, new([cellsPerPage * cellSize]byte))
+	s.pages = append(s.pages, new(page))
 	for i := range uint32(cellsPerPage) {
 		s.frames = append(s.frames, held{next: first + i + 1})
 	}
@@ -98,14 +102,13 @@ func (s *Store) grow() {
 }
 
 func (s *Store) bytes(cell uint32) []byte {
-	at := cell % cellsPerPage * cellSize
-	return s.pages[cell/cellsPerPage][at : at+cellSize : at+cellSize]
+	return s.pages[cell/cellsPerPage][cell%cellsPerPage][:]
 }
 
 // prefetch fetches what is looked at first of a frame into the caches.
 func (s *Store) prefetch(r Ref) {
 	prefetch.Read(unsafe.Pointer(&s.frames[r]))
-	prefetch.Read(unsafe.Pointer(&s.pages[r/cellsPerPage][r%cellsPerPage*cellSize]))
+	prefetch.Read(unsafe.Pointer(&s.pages[r/cellsPerPage][r%cellsPerPage]))
 }
 
 // Len returns a frame's length in bytes, without frame check sequence.

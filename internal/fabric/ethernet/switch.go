@@ -186,15 +186,15 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 		c := &p.counters.Priority[priority]
 		c.InFrames++
 		c.InBytes += uint64(n)
-		if to := s.forward(now, p, &h, f); to != 0 && s.enqueue(now, p, &h, f, priority, to) {
+		if to := s.forward(now, p, &h, b, f); to != 0 && s.enqueue(now, p, &h, f, priority, to) {
 			return
 		}
 	}
 	s.store.Drop(f)
 }
 
-// forward returns the ports where a frame leaves, bit n for port n. None: it is counted why.
-func (s *Switch) forward(now clock.Time, p *Port, h *header, f Ref) uint64 {
+// forward returns the ports where a frame leaves, of which b are the first bytes, bit n for port n. None: it is counted why.
+func (s *Switch) forward(now clock.Time, p *Port, h *header, b []byte, f Ref) uint64 {
 	d := &p.counters.Dropped
 	switch {
 	case s.crossed:
@@ -204,7 +204,7 @@ func (s *Switch) forward(now clock.Time, p *Port, h *header, f Ref) uint64 {
 			d.NoRoute++
 			return 0
 		}
-		return s.route(p, h, f)
+		return s.route(p, h, b, f)
 	}
 	vlan := p.relay.VLAN(h.tci & eth.VIDMask)
 	s.store.frames[f].vlan = vlan
@@ -221,7 +221,7 @@ func (s *Switch) forward(now clock.Time, p *Port, h *header, f Ref) uint64 {
 		return 0
 	}
 	if h.dst == s.cfg.MAC {
-		return s.route(p, h, f)
+		return s.route(p, h, b, f)
 	}
 	switch verdict {
 	case bridge.Filtered:
@@ -289,7 +289,7 @@ func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, priority uin
 		return false
 	}
 	x := &s.store.frames[f]
-	x.charge, x.class, x.refs = charge{uint32(n), p.number, group}, priority, uint8(refs)
+	x.charge, x.class, x.refs, x.tagged = charge{uint32(n), p.number, group}, priority, uint8(refs), h.tagged
 	if s.apart && refs == 1 && s.ports[bits.TrailingZeros64(to)].straight(now, priority, f, n) {
 		return true
 	}
