@@ -29,8 +29,8 @@ func (v *veth) enclose() error {
 		}
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = "vx"
-		x := &netlink.Vxlan{LinkAttrs: attrs, VxlanId: 5001, VtepDevIndex: under.Attrs().Index, SrcAddr: vethAddrs[i].IP, Group: vethAddrs[1-i].IP,
-			Port: 4789, UDPCSum: true}
+		x := &netlink.Vxlan{LinkAttrs: attrs, VxlanId: 5001, VtepDevIndex: under.Attrs().Index, SrcAddr: vethAddrs[i].IP,
+			Group: vethAddrs[1-i].IP, Port: 4789, UDPCSum: true}
 		if err := errors.Join(h.LinkAdd(x), configure(h, "vx", &enclosedAddrs[i])); err != nil {
 			return fmt.Errorf("vxlan: %w", err)
 		}
