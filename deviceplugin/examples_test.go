@@ -136,18 +136,18 @@ func TestDaemonSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := after(t, driver, "--socket"); s != o.socket || hostPath(t, &pod, driver, s) != s || hostPath(t, &pod, own, s) != s {
-		t.Errorf("the driver is at %s, and the plugin looks at %s", s, o.socket)
+	if s := after(t, driver, "--socket"); s != o.Socket || hostPath(t, &pod, driver, s) != s || hostPath(t, &pod, own, s) != s {
+		t.Errorf("the driver is at %s, and the plugin looks at %s", s, o.Socket)
 	}
 	if at := hostPath(t, &pod, own, o.kubelet); at+"/" != plugin.DevicePluginPath {
 		t.Errorf("kubelet's directory is %s, want %s", at, plugin.DevicePluginPath)
 	}
-	if at := hostPath(t, &pod, own, o.cdi); at != o.cdi {
-		t.Errorf("the specification goes to %s on the node, and engines look at %s", at, o.cdi)
+	if at := hostPath(t, &pod, own, o.CDI); at != o.CDI {
+		t.Errorf("the specification goes to %s on the node, and engines look at %s", at, o.CDI)
 	}
 	put := hostPath(t, &pod, libraries, filepath.Join(after(t, libraries, "--prefix"), "lib", "softvpi"))
-	if put != o.libraries {
-		t.Errorf("the libraries are put into %s, and mounted from %s", put, o.libraries)
+	if put != o.Libraries {
+		t.Errorf("the libraries are put into %s, and mounted from %s", put, o.Libraries)
 	}
 	for _, c := range []core.Container{libraries, driver, own} {
 		if c.Image != "softvpi" || c.Command[0] != "softvpi" && c.Command[0] != "softvpi-device-plugin" {

@@ -20,6 +20,7 @@ import (
 
 	engine "tags.cncf.io/container-device-interface/pkg/cdi"
 
+	"github.com/softvpi/softvpi/deviceplugin/program"
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
@@ -99,8 +100,8 @@ func bed(t *testing.T, mounts bool, a config.Adapter) (*kubelet, *driver.Driver,
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		ended <- run(ctx, options{socket: cfg.Socket, kubelet: dir, cdi: specs, libraries: "/usr/lib/softvpi", mounts: mounts,
-			interval: 20 * time.Millisecond, log: slog.New(slog.DiscardHandler)})
+		ended <- run(ctx, options{kubelet: dir, mounts: mounts, Options: program.Options{Socket: cfg.Socket, CDI: specs,
+			Libraries: "/usr/lib/softvpi", Interval: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}})
 	}()
 	t.Cleanup(func() {
 		stop()

@@ -21,11 +21,11 @@ func (p *plugin) PrepareResourceClaims(ctx context.Context, claims []*resourceap
 	for _, c := range claims {
 		have, err := p.prepare(ctx, c)
 		if err != nil {
-			p.o.log.Warn("a claim is not prepared", "namespace", c.Namespace, "claim", c.Name, "cause", err)
+			p.o.Log.Warn("a claim is not prepared", "namespace", c.Namespace, "claim", c.Name, "cause", err)
 			out[c.UID] = kubeletplugin.PrepareResult{Err: err}
 			continue
 		}
-		p.o.log.Info("prepared", "namespace", c.Namespace, "claim", c.Name, "devices", len(have.Devices))
+		p.o.Log.Info("prepared", "namespace", c.Namespace, "claim", c.Name, "devices", len(have.Devices))
 		out[c.UID] = have.result()
 	}
 	return out, nil
@@ -36,7 +36,7 @@ func (p *plugin) UnprepareResourceClaims(ctx context.Context, claims []kubeletpl
 	out := map[types.UID]error{}
 	for _, c := range claims {
 		if out[c.UID] = p.unprepare(ctx, c.UID); out[c.UID] != nil {
-			p.o.log.Warn("a claim is still prepared", "namespace", c.Namespace, "claim", c.Name, "cause", out[c.UID])
+			p.o.Log.Warn("a claim is still prepared", "namespace", c.Namespace, "claim", c.Name, "cause", out[c.UID])
 		}
 	}
 	return out, nil

@@ -24,6 +24,7 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 	engine "tags.cncf.io/container-device-interface/pkg/cdi"
 
+	"github.com/softvpi/softvpi/deviceplugin/program"
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
@@ -50,8 +51,9 @@ func newNode(t *testing.T) *node {
 	cfg.Containers = &config.Containers{Count: 2, Memory: 64 << 20}
 	dir := filepath.Dir(cfg.Socket)
 	n := &node{t: t, cfg: cfg, api: fake.NewClientset(&core.Node{ObjectMeta: meta.ObjectMeta{Name: "here", UID: "node-1"}})}
-	n.o = options{node: "here", socket: cfg.Socket, registry: filepath.Join(dir, "r"), data: filepath.Join(dir, "p"),
-		cdi: filepath.Join(dir, "cdi"), libraries: "/usr/lib/softvpi", interval: 20 * time.Millisecond, log: slog.New(slog.DiscardHandler)}
+	n.o = options{node: "here", registry: filepath.Join(dir, "r"), data: filepath.Join(dir, "p"),
+		Options: program.Options{Socket: cfg.Socket, CDI: filepath.Join(dir, "cdi"), Libraries: "/usr/lib/softvpi",
+			Interval: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}}
 	if err := os.Mkdir(n.o.registry, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +178,7 @@ func (n *node) unprepare(k dra.DRAPluginClient, c *dra.Claim) string {
 // socket returns the directory that a container with the CDI devices mounts, as an engine finds it.
 func (n *node) socket(devices []*dra.Device) string {
 	n.t.Helper()
-	cache, err := engine.NewCache(engine.WithSpecDirs(n.o.cdi), engine.WithAutoRefresh(false))
+	cache, err := engine.NewCache(engine.WithSpecDirs(n.o.CDI), engine.WithAutoRefresh(false))
 	if err != nil || len(devices) != 1 || len(devices[0].CdiDeviceIds) != 1 {
 		n.t.Fatal(devices, err)
 	}
@@ -296,7 +298,7 @@ func TestClaims(t *testing.T) {
 	if f := n.driver.Functions()[0]; n.quota(1) != 64<<20 || f.Max != 0 || f.VLAN != 0 {
 		t.Error(n.quota(1), f)
 	}
-	if left, _ := os.ReadDir(n.o.cdi); len(left) != 0 {
+	if left, _ := os.ReadDir(n.o.CDI); len(left) != 0 {
 		t.Errorf("left are %v", left)
 	}
 	if _, wrong := n.prepare(k, n.claim("three", nil, "shared-1", "vf-red")); wrong != "" {
@@ -327,7 +329,7 @@ func TestRefused(t *testing.T) {
 	if wrong := n.unprepare(k, &dra.Claim{Namespace: "default", Name: "never", Uid: "never"}); wrong != "" {
 		t.Error(wrong)
 	}
-	if left, _ := os.ReadDir(n.o.cdi); len(left) != 0 {
+	if left, _ := os.ReadDir(n.o.CDI); len(left) != 0 {
 		t.Errorf("left are %v", left)
 	}
 	n.stop()

@@ -52,7 +52,7 @@ func TestExamples(t *testing.T) {
 	if err != nil || own.Command[0] != programName || own.Env[0].Name != "NODE_NAME" {
 		t.Fatal(own.Command, err)
 	}
-	for _, path := range []string{o.registry, o.data, o.cdi} {
+	for _, path := range []string{o.registry, o.data, o.CDI} {
 		if !slices.ContainsFunc(own.VolumeMounts, func(m core.VolumeMount) bool {
 			return m.MountPath == path && slices.ContainsFunc(pod.Volumes, func(v core.Volume) bool {
 				return v.Name == m.Name && v.HostPath.Path == path
@@ -61,8 +61,8 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s is not the node's in the container", path)
 		}
 	}
-	if !slices.Contains(driver.Command, o.socket) || pod.ServiceAccountName != "softvpi-dra" {
-		t.Errorf("the driver's command is %q, and the plugin's socket %s", driver.Command, o.socket)
+	if !slices.Contains(driver.Command, o.Socket) || pod.ServiceAccountName != "softvpi-dra" {
+		t.Errorf("the driver's command is %q, and the plugin's socket %s", driver.Command, o.Socket)
 	}
 	limits, err := config.ParseContainers(driver.Command[len(driver.Command)-1])
 	if err != nil {

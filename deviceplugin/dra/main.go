@@ -8,11 +8,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -20,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 
-	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/deviceplugin/program"
 )
 
 const (
@@ -33,75 +30,45 @@ const (
 var version = "development"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	o, err := parse(os.Args[1:])
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case err != nil:
-		fmt.Fprintln(os.Stderr, programName+":", err)
-		os.Exit(2)
-	case o.manual:
-		err = writeManual(os.Stdout, version)
-	default:
-		var c kubernetes.Interface
-		if c, err = o.client(); err == nil {
-			err = run(ctx, o, c)
+	os.Exit(program.Main(programName, func(args []string) (func(context.Context) error, error) {
+		o, err := parse(args)
+		if o.Manual {
+			return func(context.Context) error { return writeManual(os.Stdout, version) }, err
 		}
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, programName+":", err)
-		os.Exit(1)
-	}
+		return func(ctx context.Context) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			return run(ctx, o, c)
+		}, err
+	}))
 }
 
 // options are those of the program.
 type options struct {
-	node, kubeconfig                       string
-	socket, registry, data, cdi, libraries string
-	manual                                 bool
-	interval                               time.Duration
-	log                                    *slog.Logger
+	program.Options
+	node, kubeconfig string
+	registry, data   string
 }
 
 // flags returns the table by which the command line is parsed.
 func (o *options) flags() *flag.FlagSet {
-	f := flag.NewFlagSet(programName, flag.ContinueOnError)
+	f := o.Flags(programName)
 	f.StringVar(&o.node, "node", os.Getenv("NODE_NAME"), "`name` of this node, as the API server has it; in the environment: NODE_NAME")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` that says where the API server is; without it that of the cluster of this pod")
-	f.StringVar(&o.socket, "socket", paths.Socket(), "`path` of the driver's socket, which is the same outside of this container")
 	f.StringVar(&o.registry, "registry", kubeletplugin.KubeletRegistryDir, "`directory` in which kubelet finds plugins")
 	f.StringVar(&o.data, "data", filepath.Join(kubeletplugin.KubeletPluginsDir, DriverName),
 		"`directory` of this plugin's socket, and of the claims that are prepared; kubelet has it at the same path")
-	f.StringVar(&o.cdi, "cdi", "/var/run/cdi", "`directory` for the CDI specifications of claims")
-	f.StringVar(&o.libraries, "libraries", "/usr/lib/softvpi", "`directory` of the C libraries on the node")
-	f.DurationVar(&o.interval, "interval", 2*time.Second, "`time` between two looks at the driver")
-	f.BoolVar(&o.manual, "man", false, "print the manual page, for man -l -, and do nothing else")
 	return f
 }
 
 func parse(args []string) (o options, err error) {
-	f := o.flags()
-	if err := f.Parse(args); err != nil {
+	if err := o.Parse(o.flags(), args); err != nil {
 		return o, err
 	}
-	o.log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-	switch {
-	case f.NArg() > 0:
-		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
-	case o.manual:
-		return o, nil
-	case o.node == "":
+	if o.node == "" && !o.Manual {
 		return o, fmt.Errorf("-node is %q; allowed: the name of this node", o.node)
-	case o.interval < 10*time.Millisecond || o.interval > time.Hour:
-		return o, fmt.Errorf("-interval is %v; allowed: 10ms to 1h", o.interval)
-	}
-	for _, p := range []struct{ name, path string }{{"socket", o.socket}, {"registry", o.registry}, {"data", o.data}, {"cdi", o.cdi},
-		{"libraries", o.libraries}} {
-		if !filepath.IsAbs(p.path) {
-			return o, fmt.Errorf("-%s is %q; allowed: an absolute path", p.name, p.path)
-		}
 	}
 	return o, nil
 }
@@ -141,7 +108,7 @@ func run(ctx context.Context, o options, c kubernetes.Interface) error {
 		return err
 	}
 	defer h.Stop()
-	t := time.NewTicker(o.interval)
+	t := time.NewTicker(o.Interval)
 	defer t.Stop()
 	for {
 		if r, news := p.resources(); news {

@@ -43,16 +43,16 @@ func newPlugin(o options) (*plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(o.cdi, 0o755); err != nil {
+	if err := os.MkdirAll(o.CDI, 0o755); err != nil {
 		return nil, err
 	}
-	return &plugin{o: o, api: driverAPI{api.NewClient(o.socket)}, fatal: func(error) {}, claims: claims, changed: make(chan struct{}),
+	return &plugin{o: o, api: driverAPI{api.NewClient(o.Socket)}, fatal: func(error) {}, claims: claims, changed: make(chan struct{}),
 		news: true}, nil
 }
 
 // HandleError implements kubeletplugin.DRAPlugin.
 func (p *plugin) HandleError(_ context.Context, err error, msg string) {
-	p.o.log.Error(msg, "cause", err)
+	p.o.Log.Error(msg, "cause", err)
 	if !errors.Is(err, kubeletplugin.ErrRecoverable) {
 		p.fatal(err)
 	}
@@ -84,7 +84,7 @@ func (p *plugin) look(ctx context.Context) {
 	if err == nil {
 		for uid, c := range p.claims { // a driver that has started anew knows nothing of them
 			if err := p.apply(ctx, &c); err != nil {
-				p.o.log.Warn("a prepared claim is not as it was", "claim", uid, "cause", err)
+				p.o.Log.Warn("a prepared claim is not as it was", "claim", uid, "cause", err)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (p *plugin) look(ctx context.Context) {
 			healthy++
 		}
 	}
-	p.o.log.Info("offered", "devices", len(list), "healthy", healthy)
+	p.o.Log.Info("offered", "devices", len(list), "healthy", healthy)
 	close(p.changed)
 	p.changed = make(chan struct{})
 	p.news = true
@@ -143,7 +143,7 @@ func (p *plugin) writeSpec(uid types.UID, c *claim) error {
 	spec := &specs.Spec{Kind: claimKind}
 	for i := range c.Devices {
 		h := &c.Devices[i]
-		source := cdi.Source{Socket: p.o.socket, Libraries: p.o.libraries, Preload: h.Preload}
+		source := cdi.Source{Socket: p.o.Socket, Libraries: p.o.Libraries, Preload: h.Preload}
 		if h.Function != "" {
 			source.Functions = []string{h.Function}
 		} else {
@@ -161,18 +161,18 @@ func (p *plugin) writeSpec(uid types.UID, c *claim) error {
 	if spec.Version, err = specs.MinimumRequiredVersion(spec); err != nil {
 		return err
 	}
-	cache, err := engine.NewCache(engine.WithSpecDirs(p.o.cdi), engine.WithAutoRefresh(false))
+	cache, err := engine.NewCache(engine.WithSpecDirs(p.o.CDI), engine.WithAutoRefresh(false))
 	if err != nil {
 		return err
 	}
 	if err := cache.WriteSpec(spec, specName(uid)); err != nil {
 		return err
 	}
-	return os.Chmod(filepath.Join(p.o.cdi, specName(uid)), 0o644) // engines of all users read it
+	return os.Chmod(filepath.Join(p.o.CDI, specName(uid)), 0o644) // engines of all users read it
 }
 
 func (p *plugin) removeSpec(uid types.UID) error {
-	err := os.Remove(filepath.Join(p.o.cdi, specName(uid)))
+	err := os.Remove(filepath.Join(p.o.CDI, specName(uid)))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
