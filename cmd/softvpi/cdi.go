@@ -53,10 +53,8 @@ func (c cdiSource) source(s *session) (*cdi.Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the specification is that of a running driver: %w", err)
 	}
-	if st.Held != nil {
-		for _, x := range st.Held.Containers {
-			out.Containers = append(out.Containers, x.Number)
-		}
+	for _, x := range containersOf(st) {
+		out.Containers = append(out.Containers, x.Number)
 	}
 	for i := range st.Adapters {
 		for _, f := range st.Adapters[i].Functions {

@@ -90,6 +90,7 @@ type cli struct {
 	Dbg        dbgCmd        `cmd:"" help:"Find out how the driver gets on when something goes wrong."`
 	Web        webCmd        `cmd:"" help:"Print a link to the device manager pages of the running driver."`
 	Verbs      verbsCmd      `cmd:"" help:"Run unmodified verbs programs on the adapters, or find out why one does not see them."`
+	Container  containerCmd  `cmd:"" help:"Show or change what the containers of softvpi up --containers may make the driver hold."`
 	CDI        cdiCmd        `cmd:"" name:"cdi" help:"Give containers the adapters, by the Container Device Interface."`
 	Fabric     fabricCmd     `cmd:"" help:"Run an InfiniBand fabric of virtual nodes, or print the netlist of one."`
 	Simulate   simulateCmd   `cmd:"" help:"Run a scenario of Ethernet switches and RDMA hosts in virtual time, with PFC, ECN and DCQCN."`

@@ -31,7 +31,7 @@ type upCmd struct {
 	Web           string   `placeholder:"127.0.0.1:PORT" help:"Serve the device manager pages at this address from the start, instead of at a free port when softvpi web asks for them."`
 	Programs      string   `help:"Whose programs besides those of this user and root may attach: owner (nobody's), group, everyone."`
 	Limits        string   `placeholder:"NAME=VALUE[,...]" help:"What attached programs may make the driver hold, instead of the file's limits: memory=SIZE, memory_per_user=SIZE, memory_per_program=SIZE, descriptors_per_program=N."`
-	Containers    string   `placeholder:"count=N[,...]" help:"Sockets for so many containers, instead of the file's, each with a quota of its own: count=N[,memory=SIZE][,descriptors=N]. softvpi cdi generate gives them to containers."`
+	Containers    string   `placeholder:"count=N[,...]" help:"Sockets for so many containers, instead of the file's, each with a quota of its own: count=N[,memory=SIZE][,descriptors=N], and for one of them NUMBER.memory=SIZE, NUMBER.descriptors=N. softvpi cdi generate gives them to containers."`
 	Readers       string   `help:"Who besides this user and root may read through the management socket: owner (nobody), group, everyone."`
 	SystemLog     string   `placeholder:"LOG" help:"Also send every event to the system log: journald, syslog, eventlog (that of Windows), auto (the first of these that there is)."`
 	TraceFile     bool     `help:"Keep the trace that runs from the start in a circular file, of 100 MB unless the configuration says otherwise, which outlives the driver."`

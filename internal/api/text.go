@@ -68,14 +68,22 @@ func (h *HeldStatus) writeText(w io.Writer) {
 	fmt.Fprintf(w, "held for programs: %s of %s, at most %s for one; %d descriptors, at most %d for one; %d requests refused\n",
 		mebibytes(h.Memory.Used), mebibytes(h.Memory.Total), mebibytes(h.Memory.PerProgram), h.Descriptors.Used, h.Descriptors.PerProgram,
 		h.Memory.Refused+h.Descriptors.Refused)
-	for _, c := range h.Containers {
-		limit := "no limit of its own"
-		if c.MemoryLimit != 0 {
-			limit = mebibytes(c.MemoryLimit)
-		}
-		fmt.Fprintf(w, "  container %d: %s of %s; %d descriptors; %d requests refused; %s\n", c.Number, mebibytes(c.Memory), limit, c.Descriptors,
-			c.Refused, c.Socket)
+	for i := range h.Containers {
+		h.Containers[i].WriteText(w)
 	}
+}
+
+// WriteText prints what the programs of a container hold, of what they may.
+func (c *ContainerStatus) WriteText(w io.Writer) {
+	limit, most := "no limit of its own", ""
+	if c.MemoryLimit != 0 {
+		limit = mebibytes(c.MemoryLimit)
+	}
+	if c.DescriptorsLimit != 0 {
+		most = fmt.Sprintf(" of %d", c.DescriptorsLimit)
+	}
+	fmt.Fprintf(w, "  container %d: %s of %s; %d%s descriptors; %d requests refused; %s\n", c.Number, mebibytes(c.Memory), limit, c.Descriptors,
+		most, c.Refused, c.Socket)
 }
 
 func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

@@ -34,7 +34,8 @@ func (d *Driver) serveContainers() error {
 		if err != nil {
 			return err
 		}
-		q := budget.NewQuota(fmt.Sprintf("container %d", i), uint64(c.Memory), uint64(c.Descriptors))
+		own := c.Quota(i)
+		q := budget.NewQuota(fmt.Sprintf("container %d", i), uint64(own.Memory), uint64(own.Descriptors))
 		d.containers = append(d.containers, q)
 		go func() {
 			if err := d.attach.ServeContainer(context.Background(), l, server.Container{Audience: peer.Everyone, Quota: q}); err != nil {
@@ -122,14 +123,14 @@ func (d *Driver) SetContainer(q api.ContainerRequest) error {
 	if c == nil || q.Number < 0 || q.Number >= len(d.containers) {
 		return api.Wrong("number", strconv.Itoa(q.Number), allowedContainers(len(d.containers)))
 	}
-	next := *c
+	next := c.Quota(q.Number)
 	if q.Memory != nil && *q.Memory != 0 {
 		next.Memory = config.Size(*q.Memory)
 	}
 	if q.Descriptors != nil && *q.Descriptors != 0 {
 		next.Descriptors = *q.Descriptors
 	}
-	if err := next.CheckQuota(""); err != nil {
+	if err := next.Check(""); err != nil {
 		return err
 	}
 	l, of := d.attach.Ledger(), d.containers[q.Number]

@@ -66,10 +66,13 @@ func TestContainers(t *testing.T) {
 // The quota of a container is changed while it runs, back to that of the configuration too, and wrong ones are refused.
 func TestContainers_SetQuota(t *testing.T) {
 	cfg := twoAdapters(t)
-	cfg.Containers = &config.Containers{Count: 2, Memory: 16 << 20}
+	cfg.Containers = &config.Containers{Count: 2, Memory: 16 << 20, Quotas: map[int]config.Quota{1: {Memory: 24 << 20}}}
 	cfg.SkipSelfCheck = true
 	d := start(t, cfg)
 	defer d.Close()
+	if h := d.Status().Held.Containers; h[0].MemoryLimit != 16<<20 || h[1].MemoryLimit != 24<<20 {
+		t.Errorf("as configured: %+v", h)
+	}
 	admin := NewAdmin(d.Config().Socket)
 	memory, descriptors := uint64(32<<20), uint32(40)
 	if err := admin.SetContainer(t.Context(), api.ContainerRequest{Number: 1, Memory: &memory, Descriptors: &descriptors}); err != nil {
@@ -83,7 +86,7 @@ func TestContainers_SetQuota(t *testing.T) {
 	if err := admin.SetContainer(t.Context(), api.ContainerRequest{Number: 1, Memory: &memory}); err != nil {
 		t.Fatal(err)
 	}
-	if h := d.Status().Held.Containers; h[1].MemoryLimit != 16<<20 || h[1].DescriptorsLimit != 40 {
+	if h := d.Status().Held.Containers; h[1].MemoryLimit != 24<<20 || h[1].DescriptorsLimit != 40 {
 		t.Errorf("%+v", h)
 	}
 	memory = 1
