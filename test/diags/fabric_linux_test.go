@@ -20,6 +20,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/retry"
 	"github.com/softvpi/softvpi/internal/tools/diags"
 	"github.com/softvpi/softvpi/internal/tools/opensm"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -285,12 +286,20 @@ func mask(text string) string {
 	return text
 }
 
+// unanswered is what Debian's tools say when they have tried in vain.
+const unanswered = "recv failed: Connection timed out"
+
 // compare runs both variants of a command line and compares output, standard error and status.
 func (f *fabricOf) compare(t *testing.T, node, line string) {
 	t.Helper()
 	words := strings.Fields(line)
 	want := f.debian(node, words[0], words[1:]...)
 	got := f.ours(node, words[0], words[1:]...)
+	// Rarely, on a loaded machine, Debian's program gets no answer from Debian's ibsim, to none of its tries; ours has just got them all.
+	if want != got && strings.Contains(want.errs, unanswered) && !strings.Contains(got.errs, unanswered) {
+		retry.Count(t, words[0], "it got no answer from ibsim")
+		want = f.debian(node, words[0], words[1:]...)
+	}
 	if want.status != got.status {
 		t.Errorf("%s: exit status %d, Debian's %d", line, got.status, want.status)
 	}
