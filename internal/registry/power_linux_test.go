@@ -187,6 +187,9 @@ func trace(dir, file string, times int) (ops []diskOp, err error) {
 			var info syscallInfo
 			_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(at), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)),
 				0, 0)
+			if e == unix.ESRCH { // the process ends in another of its threads, which kills those that stand
+				break
+			}
 			if e != 0 {
 				return nil, fmt.Errorf("ptrace: %w", e)
 			}
