@@ -61,7 +61,7 @@ func (b *bench) talkTo(other *bench, p pair) {
 		if why == "" {
 			break
 		}
-		retry.Count(b.t, "perftest", why)
+		retry.Count(b.t, strings.Fields(p.client)[0], why)
 		s.stop()
 		s, c = b.meet(other, p)
 	}
@@ -95,6 +95,10 @@ var untimed = regexp.MustCompile(`Correlation coefficient r\^2: [0-9.]+ <`)
 // which nothing keeps in order. They poll the empty queue then, and report what happens to be on their stack: no status of verbs.
 var unread = regexp.MustCompile(`Failed status -?[0-9]{3,}:`)
 
+// unlistened matches what a client of dapltest prints that asked for a connection before its server listened, which says before that it
+// is ready.
+var unlistened = regexp.MustCompile(`dapl_cma_active: non-consumer REJ, reason=8,`)
+
 // fault returns the reason to run a pair again, or an empty text.
 func fault(s *program, c meeting) string {
 	switch {
@@ -102,6 +106,8 @@ func fault(s *program, c meeting) string {
 		return "with -e it takes an event of its other completion queue for that of its send, and reads a completion that is not there"
 	case early.MatchString(c.met):
 		return "with -R the client asks for its second connection before the server listens for it"
+	case unlistened.MatchString(c.out.String()):
+		return "the client asks for a connection before the server, which says that it is ready, listens for it"
 	case untimed.MatchString(c.out.String()):
 		return "interrupted while it measures the frequency of the processor's counter, it prints infinite figures"
 	}
