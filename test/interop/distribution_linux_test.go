@@ -101,8 +101,8 @@ func listensHere(t testing.TB, port int, settle time.Duration) {
 	t.Helper()
 	row := fmt.Sprintf(":%04X 00000000", port)
 	for end := time.Now().Add(programLimit); port > 0; time.Sleep(5 * time.Millisecond) {
-		v4, _ := os.ReadFile("/proc/net/tcp")
-		v6, _ := os.ReadFile("/proc/net/tcp6")
+		v4, _ := os.ReadFile("/proc/" + ownThread + "/net/tcp")
+		v6, _ := os.ReadFile("/proc/" + ownThread + "/net/tcp6")
 		if strings.Contains(string(v4)+string(v6), row) || time.Now().After(end) {
 			return // if it does not listen the client will find out
 		}
