@@ -3,6 +3,7 @@ package interop
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -86,7 +87,7 @@ const (
 )
 
 // ownThread stands for the test's own namespace where a process is named. It is that of a thread that has not gone elsewhere: /proc/self is
-// the first thread, and when that one ran a goroutine that entered a namespace for good, it stays there, since a process cannot end it.
+// the first thread, which may be somewhere else.
 const ownThread = "thread-self"
 
 // listen hears an interface in the network namespace of a process, until the test ends.
@@ -97,7 +98,6 @@ func listen(t *testing.T, pid, name string) *ear {
 	var ends atomic.Bool
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // the thread ends with its goroutine
 		fd, err := packets(pid, name)
 		if err != nil {
 			opened <- err
@@ -132,8 +132,15 @@ func listen(t *testing.T, pid, name string) *ear {
 	return e
 }
 
-// packets opens a packet socket, with a time limit, so that who reads ends.
+// packets opens a packet socket, with a time limit, so that who reads ends. The thread comes back: were it to end, so would the processes
+// that were started in it (PR_SET_PDEATHSIG), and the first thread would stay where it is.
 func packets(pid, name string) (int, error) {
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		return -1, err
+	}
+	defer home.Close()
 	ns, err := netns.GetFromPath("/proc/" + pid + "/ns/net")
 	if err != nil {
 		return -1, err
@@ -142,6 +149,16 @@ func packets(pid, name string) (int, error) {
 	if err := netns.Set(ns); err != nil {
 		return -1, err
 	}
+	fd, err := packetSocket(name)
+	if back := netns.Set(home); back != nil {
+		return -1, errors.Join(err, back) // and the thread ends with its goroutine
+	}
+	runtime.UnlockOSThread()
+	return fd, err
+}
+
+// packetSocket opens one at an interface of the thread's network namespace.
+func packetSocket(name string) (int, error) {
 	const all = unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, all)
 	if err != nil {
