@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/healing"
 	"github.com/softvpi/softvpi/internal/ipc/client"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -176,6 +177,36 @@ func TestVFReset_CommandsHang(t *testing.T) {
 	}
 }
 
+// TestVFReset_BySelfHealing: the sensor of commands finds the virtual function whose commands do not return, and that one alone is reset:
+// its programs go on, the other function's notice nothing, and the adapter is not restarted.
+func TestVFReset_BySelfHealing(t *testing.T) {
+	systemtest.Mark(t)
+	d, red, blue := resettable(t)
+	ended, before := blue.again.Load(), red.again.Load()
+	if err := d.InjectFault(api.FaultRequest{Adapter: "red", Fault: "command"}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.Dial(t.Context(), paths.Function(d.cfg.Socket, "red"), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	go func() { _, _ = c.AllocPD(context.Background(), 0) }()
+	await.Eventually(t, "a command that does not return", func() bool { return len(d.commands.Pending(0)) > 0 })
+	quick(t, d, "a")
+	await.Eventually(t, "a reset", func() bool { return red.again.Load() > before })
+	usual(t, d, "a")
+	red.proceeds(t, 2)
+	blue.proceeds(t, 2)
+	if n := d.healingStatus(0).Restarts; n != 0 || blue.again.Load() != ended {
+		t.Errorf("the adapter was restarted %d times, the connection of the other virtual function has ended %d times", n, blue.again.Load()-ended)
+	}
+	if c := d.healing.counters(0); c.Of(healing.Command) == 0 {
+		t.Error("the sensor has found nothing")
+	}
+	wantEvent(t, d, "VFReset", "a: virtual function 0 (red)")
+}
+
 // TestVFReset_WithRecovery: while self-healing recovers the adapter's port, whatever has gone wrong there, resets of its virtual functions
 // return, and in the end the programs of all of them talk again (WinOF 5.50, Bug Fixes History, 1333906).
 func TestVFReset_WithRecovery(t *testing.T) {
@@ -205,7 +236,7 @@ func TestVFReset_WithRecovery(t *testing.T) {
 				close(resets)
 			}()
 			if fault == faultCommand {
-				c, err := client.Dial(t.Context(), paths.Function(d.cfg.Socket, "blue"), client.Options{})
+				c, err := client.Dial(t.Context(), d.cfg.Socket, client.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -22,6 +22,9 @@ type healer struct {
 	done   chan struct{}
 	active bool // it runs
 
+	hung map[uint32]string       // virtual functions of the adapter that is looked at, by the numbers of commands that they wait for
+	rows map[string]*healing.Row // resets of virtual functions
+
 	mu       sync.Mutex
 	checkers []*healing.Checker
 	stopped  []bool // adapters that are off because restarts have not helped, or have failed
@@ -36,7 +39,8 @@ type finding struct {
 
 func newHealer(d *Driver, adapters int) *healer {
 	return &healer{d: d, news: make(chan finding, mostEvents), rouse: make(chan struct{}, 1), end: make(chan struct{}),
-		done: make(chan struct{}), checkers: make([]*healing.Checker, adapters), stopped: make([]bool, adapters)}
+		done: make(chan struct{}), checkers: make([]*healing.Checker, adapters), stopped: make([]bool, adapters),
+		hung: map[uint32]string{}, rows: map[string]*healing.Row{}}
 }
 
 // now returns the time of the checkers.
@@ -159,8 +163,12 @@ func (h *healer) lookAt(now clock.Time, i uint32) []healing.Verdict {
 	if err != nil {
 		return nil
 	}
-	for _, n := range h.d.commands.Pending(i) {
-		readings = append(readings, healing.Reading{Sensor: healing.Command, Part: n, Waits: true})
+	clear(h.hung)
+	for _, p := range h.d.commands.Pending(i) {
+		readings = append(readings, healing.Reading{Sensor: healing.Command, Part: p.Number, Waits: true})
+		if p.Function != "" {
+			h.hung[p.Number] = p.Function
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -181,12 +189,40 @@ func (h *healer) act(i uint32, v healing.Verdict) bool {
 	switch {
 	case v.Stop, v.Restart && v.Sensor == healing.Internal && d.mayReset(i) != nil:
 		h.stop(i, v.Sensor)
+	case v.Restart && v.Sensor == healing.Command && h.reset(h.hung[v.Part]):
+		return true
 	case v.Restart:
 		h.restart(i, v.Sensor)
 	default:
 		return true
 	}
 	return false
+}
+
+// reset resets the virtual function whose command does not return, and nothing else, and reports whether it has. After several resets in a
+// row it does not: what hangs again and again is the adapter's.
+func (h *healer) reset(function string) bool {
+	if function == "" {
+		return false
+	}
+	row := h.rows[function]
+	if row == nil {
+		for name := range h.rows { // of functions that are gone
+			if _, _, live := h.d.functions.place(name); !live {
+				delete(h.rows, name)
+			}
+		}
+		row = &healing.Row{}
+		h.rows[function] = row
+	}
+	if !row.Next(h.now()) {
+		return false
+	}
+	if err := h.d.ResetFunction(function); err != nil {
+		h.d.log.Warn("a virtual function whose commands do not return was not reset", "function", function, "error", err)
+		return false
+	}
+	return true
 }
 
 // restart restarts what the sensor watches, and says so.

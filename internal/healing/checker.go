@@ -37,13 +37,6 @@ type Verdict struct {
 	Stop    bool // do not: restarts have not helped
 }
 
-// Stops: after an internal error the adapter is restarted mostRestarts times in a row at most, each less than calm after the one
-// before. An engine that breaks its rules at once again would do so for ever.
-const (
-	mostRestarts = 5
-	calm         = time.Minute
-)
-
 // part is what is known of a part.
 type part struct {
 	done   uint64
@@ -67,8 +60,7 @@ type Checker struct {
 	begun  bool // there was a look, or a restart: errors of which nothing was read yet were there before
 
 	restarts uint64
-	internal int        // restarts in a row after internal errors
-	last     clock.Time // the last of them
+	internal Row // after internal errors
 	out      []Verdict
 }
 
@@ -142,14 +134,7 @@ func (c *Checker) verdict(now clock.Time, s Sensor, number uint32) Verdict {
 	c.counts[s]++
 	c.found |= s
 	v := Verdict{Sensor: s, Part: number, Dump: c.set.Dump&s != 0, Restart: c.set.Active&s != 0}
-	if s != Internal || !v.Restart {
-		return v
-	}
-	if c.internal == 0 || now.Sub(c.last) >= calm {
-		c.internal = 0
-	}
-	c.last = now
-	if c.internal++; c.internal > mostRestarts {
+	if s == Internal && v.Restart && !c.internal.Next(now) {
 		v.Restart, v.Stop = false, true
 	}
 	return v

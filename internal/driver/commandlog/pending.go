@@ -15,9 +15,15 @@ var returning = [proto.OpEnd]bool{
 	proto.OpMemoryInfo: true, proto.OpAllocDM: true, proto.OpOpenXRCD: true, proto.OpCreateXRCSRQ: true, proto.OpCreateTagSRQ: true,
 }
 
+// Pending is a command that has been given and not answered.
+type Pending struct {
+	Number   uint32 // of the adapter's
+	Function string // the virtual function whose program has given it; empty: the adapter's own
+}
+
 // pending are the commands that an adapter is carrying out, and the fault of not doing so.
 type pending struct {
-	list    []uint32              // their numbers
+	list    []Pending
 	next    uint32                // number of the next
 	gate    chan struct{}         // a fault: they wait until it is closed; nil: none
 	tenants map[string]tenantGate // by virtual functions, of those whose commands wait
@@ -41,7 +47,7 @@ func (a *adapterCommands) begin(op proto.Opcode, vf string) uint32 {
 		p.next = 1
 	}
 	n := p.next
-	p.list = append(p.list, n)
+	p.list = append(p.list, Pending{n, vf})
 	gate, own := p.gates(vf)
 	a.mu.Unlock()
 	if gate != nil || own != nil {
@@ -81,13 +87,13 @@ func (p *pending) part(vf string, own bool) tenantGate {
 func (a *adapterCommands) end(n uint32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if i := slices.Index(a.pending.list, n); i >= 0 {
+	if i := slices.IndexFunc(a.pending.list, func(p Pending) bool { return p.Number == n }); i >= 0 {
 		a.pending.list = slices.Delete(a.pending.list, i, i+1)
 	}
 }
 
-// Pending returns the numbers of the commands that an adapter has been given and has not answered, of those that wait for nobody.
-func (l *Log) Pending(adapter uint32) []uint32 {
+// Pending returns the commands that an adapter has been given and has not answered, of those that wait for nobody.
+func (l *Log) Pending(adapter uint32) []Pending {
 	a := l.adapters[adapter]
 	a.mu.Lock()
 	defer a.mu.Unlock()
