@@ -99,6 +99,11 @@ var unread = regexp.MustCompile(`Failed status -?[0-9]{3,}:`)
 // is ready.
 var unlistened = regexp.MustCompile(`dapl_cma_active: non-consumer REJ, reason=8,`)
 
+// closed matches what fi_pingpong prints that has crashed within libfabric after all its messages had been exchanged. When the peer has
+// disconnected, libfabric's rxm closes its endpoint and handles what had arrived there only then: it posts the buffer again, to the
+// endpoint that it has just freed (ofiwg/libfabric, commit 697688386).
+var closed = regexp.MustCompile(`(?s)^\s*fi_pingpong:\d+ terminated with signal 11 at PC=[^\n]*\n\S*libfabric\.so.*\n64k +50 +=50 `)
+
 // fault returns the reason to run a pair again, or an empty text.
 func fault(s *program, c meeting) string {
 	switch {
@@ -108,6 +113,8 @@ func fault(s *program, c meeting) string {
 		return "with -R the client asks for its second connection before the server listens for it"
 	case unlistened.MatchString(c.out.String()):
 		return "the client asks for a connection before the server, which says that it is ready, listens for it"
+	case closed.MatchString(s.out.String()), closed.MatchString(c.out.String()):
+		return "after its last message it uses an endpoint that it has closed"
 	case untimed.MatchString(c.out.String()):
 		return "interrupted while it measures the frequency of the processor's counter, it prints infinite figures"
 	}
