@@ -94,9 +94,10 @@ package:
 image:
 	@packaging/package.sh "$(REVISION)" image
 
-# Checks the package for Debian with lintian, installs, upgrades, downgrades and removes it in a copy of this system, and uses it there;
-# that for RPM in a directory of its own. Says in one line what cannot run here, and then succeeds.
+# Checks the package for Debian with lintian, installs, upgrades, downgrades and removes it in a copy of this system, and uses it there, as it
+# does that for RPM. Says in one line what cannot run here, and then succeeds.
 check-package: package site
+	@if $(GO) list ./... | grep "^$$($(GO) list -m)/bin/"; then echo "check-package: what was laid out counts as packages of the sources"; exit 1; fi
 	@packaging/packages.sh
 	@packaging/lint.sh bin/package & lint=$$!; status=0; \
 	for m in packaging deviceplugin site; do $(GO) test -C $$m $(TESTBUILD) ./... || status=1; done; \

@@ -155,8 +155,8 @@ func TestNeededLibc(t *testing.T) {
 	}
 }
 
-// TestMaintainerScripts: a purge removes what systemctl enable has made of the units of the system, and what they name; the sockets stop
-// with the service, which they would start again.
+// TestMaintainerScripts: both packages have the same, which know the words of both; a purge removes what systemctl enable has made of the
+// units of the system, and what they name; the sockets stop with the service, which they would start again.
 func TestMaintainerScripts(t *testing.T) {
 	text := func(name string) string {
 		b, err := os.ReadFile(maintainerScripts + name)
@@ -169,7 +169,15 @@ func TestMaintainerScripts(t *testing.T) {
 		}
 		return string(b)
 	}
-	text("postinst")
+	rpm, _ := packed(t, writeRPM) // whose header is as it is
+	for name, words := range map[string]string{"postinst": "\nconfigure | [1-9]*) ", "prerm": "\nremove | 0) ", "postrm": "\npurge | 0)\n"} {
+		if s := text(name); !strings.Contains(s, words) {
+			t.Errorf("%s knows not both what dpkg and what RPM says:\n%s", name, s)
+		}
+		if s := text(name); !bytes.Contains(rpm, []byte(s)) {
+			t.Errorf("the package for RPM has no %s", name)
+		}
+	}
 	if s := text("prerm"); !strings.Contains(s, "stop 'softvpi-function@*.socket' softvpi.socket softvpi.service ") {
 		t.Errorf("a removal stops not both:\n%s", s)
 	}

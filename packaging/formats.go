@@ -20,8 +20,12 @@ Each port is Ethernet, with RoCE, or InfiniBand, on a machine without such a
 card, kernel module or privileges: for developing and testing RDMA programs,
 and for rehearsing what networks do to them.`
 
-// maintainerScripts is where what dpkg runs is, in the directory of this program.
+// maintainerScripts is where what dpkg and RPM run is, in the directory of this program: the same for both, whose words they know.
 const maintainerScripts = "scripts/"
+
+func scripts() nfpm.Scripts {
+	return nfpm.Scripts{PostInstall: maintainerScripts + "postinst", PreRemove: maintainerScripts + "prerm", PostRemove: maintainerScripts + "postrm"}
+}
 
 func writeDeb(f *os.File, r release, list []entry) error {
 	list = of(debian, list)
@@ -33,8 +37,7 @@ func writeDeb(f *os.File, r release, list []entry) error {
 		return err
 	}
 	return pack(f, "deb", list, &nfpm.Info{Arch: r.arch, Version: r.version, MTime: r.time,
-		Overridables: nfpm.Overridables{Depends: []string{"libc6" + libc}, Scripts: nfpm.Scripts{PostInstall: maintainerScripts + "postinst",
-			PreRemove: maintainerScripts + "prerm", PostRemove: maintainerScripts + "postrm"}}})
+		Overridables: nfpm.Overridables{Depends: []string{"libc6" + libc}, Scripts: scripts()}})
 }
 
 // rpmRelease is how often this version was packed, which RPM wants to know.
@@ -50,7 +53,7 @@ func writeRPM(f *os.File, r release, list []entry) error {
 		return err
 	}
 	return pack(f, "rpm", list, &nfpm.Info{Arch: r.arch, Version: r.version, Release: rpmRelease, MTime: r.time, License: "Apache-2.0",
-		Overridables: nfpm.Overridables{Depends: []string{"glibc" + libc}, RPM: nfpm.RPM{
+		Overridables: nfpm.Overridables{Depends: []string{"glibc" + libc, "/bin/sh"}, Scripts: scripts(), RPM: nfpm.RPM{
 			BuildHost: "softvpi", Group: "System Environment/Daemons", Summary: "Software VPI adapter and its driver stack"}}})
 }
 

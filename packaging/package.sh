@@ -40,6 +40,8 @@ $stage/softvpi setup unit --kind system-function-socket >$stage/system/softvpi-f
 $stage/softvpi setup unit --kind sysusers >$stage/sysusers/softvpi.conf
 $stage/softvpi setup unit --kind catalog >$stage/catalog/softvpi.catalog
 $stage/softvpi ps --module $stage/powershell >/dev/null
+# The examples in Go are no packages of the sources once more, for go test ./... and whatever else takes all: this is a module of its own.
+echo "module laid.out" >$stage/go.mod
 cp -r README.md docs examples $stage/doc
 cp LICENSE $stage/doc
 go run -C packaging . -stage "$PWD/$stage" -out "$PWD/$out" -version "$version" -arch "$(go env GOARCH)" \

@@ -104,5 +104,4 @@ left=$(find "$work/upper/usr" "$work/upper/etc" -path '*softvpi*' ! -type c 2>/d
 if inside sh -c 'command -v softvpi nd_rping vstat'; then exit 1; fi
 say "purged: nothing is left"
 
-packaging/tryrpm.sh "$1"/*.rpm "$work"/later/*.rpm
-packaging/trysystemd.sh "$now" "$work"/later/*.deb
+packaging/trysystemd.sh "$1" "$work/later"

@@ -1,8 +1,9 @@
 #!/bin/sh
-# trysystemd.sh NOW LATER: what a real systemd does with the units of the package for Debian when one of two versions is installed, upgraded
-# to the other and purged. It is process 1 of a copy of this system with a network, processes and control groups of its own.
+# trysystemd.sh NOW LATER: what a real systemd does with the units of the package for Debian when that of one of two directories is installed,
+# upgraded to the other and purged, then with those of the package for RPM there. It is process 1 of a copy of this system with a network,
+# processes and control groups of its own.
 set -eu
-skip() { echo "check-package: systemd: skipped, it wants $1"; exit 0; }
+skip() { echo "check-package: systemd, the manager of a user and the package for RPM: skipped, which wants $1"; exit 0; }
 init=/lib/systemd/systemd
 case "${3:-}" in
 '')
@@ -70,8 +71,8 @@ root=$work/root
 # This system's own services are not wanted there, nor what keeps packages from dealing with services while images are made.
 rm -rf "$root"/etc/systemd/system/*.wants "$root/usr/sbin/policy-rc.d" "$root/var/log/journal"
 mkdir -p "$root/packages"
-cp "$1" "$root/packages/now.deb"
-cp "$2" "$root/packages/later.deb"
+cp "$1"/*.deb "$root/packages/now.deb"
+cp "$2"/*.deb "$root/packages/later.deb"
 
 unshare --mount --pid --fork --kill-child "$0" "$work" "$group" boot 2>"$work/boot.log" &
 boot=$!
@@ -108,17 +109,19 @@ member() {
 traces() { inside find /usr/bin /usr/lib /usr/share /usr/local /etc /var/lib /run -iname '*softvpi*' ! -path '/run/systemd/*' ! -path '/run/log/*' 2>/dev/null | sort; }
 traces >"$work/before"
 
-inside dpkg -i /packages/now.deb >/dev/null
+inside dpkg -i /packages/now.deb >/dev/null 2>&1 || fail "not installed"
 active softvpi.socket inactive
 active softvpi.service inactive
 [ "$(inside systemctl is-enabled softvpi.socket softvpi.service | sort -u)" = disabled ] || fail "the package enables something"
-inside systemd-sysusers 2>/dev/null
 gid=$(inside getent group softvpi | cut -d: -f3)
+[ -n "$gid" ] && inside id -u softvpi >/dev/null || fail "no user of the system's driver"
 inside install -d -o 12345 /tmp/member
+. packaging/tryuser.sh
+! have_user_manager || try_user
 inside systemctl enable --now softvpi.socket 2>/dev/null
 active softvpi.socket active
 active softvpi.service inactive
-say "installed: nothing is enabled; its sockets are, by systemctl enable --now softvpi.socket"
+say "installed: the system's user is made, nothing is enabled; its sockets are, by systemctl enable --now softvpi.socket"
 
 # The first program that attaches starts the driver, and gets its answer.
 [ "$(member softvpi status --json | tr -d ' \n' | grep -c '"adapters":')" = 1 ] || fail "a program that attaches gets no answer"
@@ -205,7 +208,7 @@ say "sockets of virtual functions, each with the group that its unit names: a te
 # What dpkg and the scripts of the package call is there once more, and may end dpkg by SIGKILL before it does anything; so does what
 # softvpi setup calls.
 inside mkdir /deadly
-for p in systemctl deb-systemd-invoke rm rmdir; do
+for p in systemctl systemd-sysusers deb-systemd-invoke rm rmdir; do
 	cat >"$root/deadly/$p" <<'DEADLY'
 #!/bin/sh
 n=$(($(cat /deadly/count) + 1))
@@ -289,3 +292,6 @@ traces >"$work/after"
 left=$(diff "$work/before" "$work/after" || true)
 [ -z "$left" ] || fail "left behind by setup: $left"
 say "softvpi setup, killed at each call of systemctl: installed, started by its sockets, installed again while it ran, removed"
+
+. packaging/tryrpm.sh
+! have_rpm || try_rpm "$1"/*.rpm "$2"/*.rpm
