@@ -232,9 +232,9 @@ func (q *QP) turnBytes(now clock.Time) int {
 // congested reports whether congestion limits the rate of q.
 func (q *QP) congested() bool { return q.react != nil && q.react.Limited() }
 
-// spent counts packets that q has made against its rate.
+// spent counts packets that q, which has a reaction point, has made against its rate.
 func (q *QP) spent(now clock.Time, out []frame.Out) {
-	if len(out) > 0 && q.congested() {
+	if q.react.Limited() {
 		q.react.Sent(now, wireBytes(out), q.eng.congestion.Slack)
 	}
 }

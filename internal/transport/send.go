@@ -44,7 +44,7 @@ func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
 
 func (q *QP) transmitTurn(now clock.Time, out []frame.Out) (n int, more bool) {
 	n, more = q.respond(now, out)
-	if q.react != nil {
+	if n > 0 && q.react != nil {
 		q.spent(now, out[:n])
 	}
 	if n == len(out) {
@@ -143,7 +143,7 @@ func (q *QP) keepWhole(r *request, packets, bytes int) bool {
 // turned records that packets were made in a turn, and returns their number.
 func (q *QP) turned(now clock.Time, out []frame.Out) int {
 	n := len(out)
-	if q.react != nil {
+	if n > 0 && q.react != nil {
 		q.spent(now, out)
 	}
 	if n > 0 && q.Limited() {
