@@ -150,10 +150,12 @@ func (h *shard) next(until clock.Time) (at clock.Time, stirred bool) {
 		return clock.Min(wanted, h.Deadline()), false
 	}
 	before := clock.Min(wanted, until.Add(1))
-	for at = h.Deadline(); at < before; at = h.Deadline() {
-		if h.Advance(at); len(h.touched) > 0 || h.HasRoom() {
+	for at = h.Deadline(); at < before; {
+		next := h.Proceed(at)
+		if len(h.touched) > 0 || h.HasRoom() {
 			return at, true
 		}
+		at = next
 	}
 	return clock.Min(wanted, at), false
 }
@@ -197,8 +199,11 @@ func (h *shard) step() {
 	now := h.now
 	for h.due.First() <= now {
 		i := h.due.Next()
-		h.due.Set(i, clock.Never)
 		h.touch(int32(i))
+		if h.due.Rest(i) > now { // it gets its next time below, and mostly no other one is due
+			break
+		}
+		h.due.Set(i, clock.Never)
 	}
 	for node, priorities, ok := h.Room(); ok; node, priorities, ok = h.Room() {
 		h.hosts[node].room(priorities)

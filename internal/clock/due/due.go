@@ -55,6 +55,17 @@ func (d *Times) Prefetch() {
 // First returns the earliest.
 func (d *Times) First() clock.Time { return d.at[1] }
 
+// Rest returns the earliest of all members but i.
+func (d *Times) Rest(i int) clock.Time {
+	n, first := uint(i)+uint(len(d.at))/2, clock.Never
+	_ = d.at[n] // as in Set
+	all := unsafe.Pointer(unsafe.SliceData(d.at))
+	for ; n > 1; n /= 2 {
+		first = min(first, *node(all, n^1))
+	}
+	return first
+}
+
 // Next returns the member with the earliest, the one with the lowest number of several.
 func (d *Times) Next() int {
 	n, first, half := uint(1), d.at[1], uint(len(d.at))/2

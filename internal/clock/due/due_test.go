@@ -37,6 +37,22 @@ func TestTimes(t *testing.T) {
 	})
 }
 
+// TestTimes_Rest: the earliest of all but one is what is first once that one wants none.
+func TestTimes_Rest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := rapid.SliceOfN(rapid.Int64Range(0, 9), 1, 70).Draw(t, "times")
+		d := New(len(at))
+		for i, x := range at {
+			d.Set(i, clock.Time(x))
+		}
+		i := rapid.IntRange(0, len(at)-1).Draw(t, "member")
+		rest := d.Rest(i)
+		if d.Set(i, clock.Never); rest != d.First() {
+			t.Fatalf("all but %d of %v: %d, want %d", i, at, rest, d.First())
+		}
+	})
+}
+
 // TestTimes_None: without members, or while none wants a turn, there is no time.
 func TestTimes_None(t *testing.T) {
 	for n := range 5 {

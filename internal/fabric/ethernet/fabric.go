@@ -149,19 +149,22 @@ func (f *Fabric) Deadline() clock.Time {
 }
 
 // Advance lets happen what is due, in the order of time; of what is due at once first arrivals by nodes and ports, then nodes.
-func (f *Fabric) Advance(now clock.Time) {
+func (f *Fabric) Advance(now clock.Time) { f.Proceed(now) }
+
+// Proceed is Advance, and returns when that is wanted next.
+func (f *Fabric) Proceed(now clock.Time) (next clock.Time) {
 	for {
 		arrives, turn := f.arrivals.first(), f.due.First()
-		switch {
-		case min(arrives, turn) > now:
-			return
+		switch next = min(arrives, turn); {
+		case next > now:
+			return next
 		case arrives > turn:
 			f.turn(turn, f.due.Next())
 			continue
 		}
 		a := f.arrivals.pop()
-		if next := f.arrivals.peek(); next != 0 {
-			f.Store.prefetch(next)
+		if behind := f.arrivals.peek(); behind != 0 {
+			f.Store.prefetch(behind)
 		}
 		f.arrive(a)
 	}
