@@ -19,7 +19,7 @@ import (
 type benchCmd struct {
 	Rounds      int      `default:"3" help:"Number of interleaved runs; the median counts (1 to 101, default 3)."`
 	Seconds     float64  `default:"0.3" help:"Length of each run in seconds (0.05 to 60, default 0.3)."`
-	Part        []string `help:"What to measure: loopback, veth9000, veth1500 (both root only), attached, net, buffer, waiting, scale, hosts, tunnels, packetdirect (these root), qos, trace, rxe (with --rxe), loss (with --guest); default: all."`
+	Part        []string `help:"What to measure: loopback, veth9000, veth1500 (both root only), attached, net, buffer, waiting, scale, hosts, tunnels, functions, packetdirect (these root), qos, trace, rxe (with --rxe), loss (with --guest); default: all."`
 	Row         []string `placeholder:"TEXT" help:"Measure only rows whose names contain this text, and their peers, e.g. \"64 B writes\"; for parts loopback, veth9000, veth1500, attached and net."`
 	Rxe         string   `name:"rxe" type:"existingdir" placeholder:"DIR" help:"Also measure Soft-RoCE, with the user-mode kernel in this directory, as make bench-rxe does."`
 	Guest       string   `type:"existingdir" placeholder:"DIR" help:"Measure with loss in the virtual machine in this directory, as make bench-loss does."`

@@ -20,7 +20,8 @@ func TestBench_Hosts(t *testing.T) {
 	for part, want := range map[string]struct {
 		row         string
 		rows, peers int
-	}{"hosts": {"MTU 1500", 8, 8}, "packetdirect": {"programs of one driver", 1, 0}, "qos": {"", 3, 3}, "tunnels": {"", 6, 6}, "trace": {"", 3, 3}} {
+	}{"hosts": {"MTU 1500", 8, 8}, "packetdirect": {"programs of one driver", 1, 0}, "qos": {"", 3, 3}, "tunnels": {"", 6, 6},
+		"functions": {"write of 64 KB", 2, 2}, "trace": {"", 3, 3}} {
 		file := filepath.Join(p.dir, part)
 		status, out, errs := p.run(t, "bench", "--part", part, "--row", want.row, "--rounds", "1", "--seconds", "0.05", "--json", file)
 		if status != 0 {

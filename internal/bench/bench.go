@@ -37,8 +37,8 @@ type Options struct {
 }
 
 // Parts lists the parts in the order in which they are measured.
-var Parts = []string{"loopback", "veth9000", "veth1500", "attached", "net", "buffer", "waiting", "scale", "hosts", "tunnels", "packetdirect", "qos",
-	"trace", "rxe", "loss"}
+var Parts = []string{"loopback", "veth9000", "veth1500", "attached", "net", "buffer", "waiting", "scale", "hosts", "tunnels", "functions",
+	"packetdirect", "qos", "trace", "rxe", "loss"}
 
 // runner measures: it starts the processes and collects the report.
 type runner struct {
@@ -79,7 +79,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		"veth9000": r.veth(9000, goals{large: 2, one: 2, four: 3}),
 		"veth1500": r.veth(1500, goals{large: 1.5, one: 2, four: 3, few: 0.8}),
 		"attached": r.attached, "net": r.net, "buffer": r.buffer, "waiting": r.waiting, "scale": r.scale,
-		"hosts": r.hosts, "tunnels": r.tunnels, "packetdirect": r.packetdirect, "qos": r.qos, "trace": r.trace, "rxe": r.rxe, "loss": r.loss,
+		"hosts": r.hosts, "tunnels": r.tunnels, "functions": r.functions, "packetdirect": r.packetdirect, "qos": r.qos,
+		"trace": r.trace, "rxe": r.rxe, "loss": r.loss,
 	}
 	for _, part := range Parts {
 		if !o.wants(part) {

@@ -74,6 +74,8 @@ type hostRun struct {
 type through struct {
 	*path
 	pid string // of the process between them; empty: there is none
+	// rdma is for programs of RDMA, at the driver between them; nil: it has no adapters for them.
+	rdma *path
 	// enclose gives the hosts Linux's VXLAN over their interfaces.
 	enclose func() error
 	done    func()

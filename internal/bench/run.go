@@ -24,6 +24,7 @@ type side struct {
 	start     func(*exec.Cmd) error // nil: on this host
 	processor string                // pins everything to this processor; empty: no pinning
 	socket    string                // of the side's driver; empty: that of the path
+	function  string                // virtual function of programs; empty: none
 }
 
 // placed prefixes a command so that it runs on the side's processor.
@@ -39,7 +40,11 @@ func (s side) attached(args []string) []string {
 	if s.socket == "" {
 		return args
 	}
-	return append([]string{"env", paths.SocketVariable + "=" + s.socket}, args...)
+	more := []string{"env", paths.SocketVariable + "=" + s.socket}
+	if s.function != "" {
+		more = append(more, paths.FunctionVariable+"="+s.function)
+	}
+	return append(more, args...)
 }
 
 // path is a pair of sides between which to measure.
