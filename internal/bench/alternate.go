@@ -3,11 +3,13 @@ package bench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -15,18 +17,28 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 )
 
-// pairsOfRound is how often per round a feature that is switched while a connection goes on is on and off: each pair is as long as half
-// a run, in which the machine does not change much, and their ratios are compared, not the bandwidths of runs that are minutes apart.
-const pairsOfRound = 12
+// A turn is so short that the machine, and what else it does, is mostly the same in the next one, and that what disturbs one of a pair
+// is one pair of very many, which the median passes over: in writes that nothing was switched in, whose rate noise changed by 20 % from
+// turn to turn, a minute of turns of 20 ms had intervals of 0.4 to 0.9 % to each side, one of turns of 0.4 s of 1.6 to 3.5 %.
+const (
+	turnTime   = 20 * time.Millisecond
+	settleTime = turnTime / 10 // until what has left the old way is complete
+	// runsOfRound is how many runs' time the turns of a round take together.
+	runsOfRound = 6
+	// leastRate is what a turn counts in which nothing was sent, in Gb/s: the pair of it counts, and its ratio is a number.
+	leastRate = 0.001
+)
 
 // live is a feature that is switched while a connection goes on.
 type live struct {
 	part, name string
 	least      float64 // of the bandwidth without it
-	set        func(ctx context.Context, c *api.Client, on bool) error
+	// set is called before each turn, also if the feature is already as it is to be. What it does should cost the turn that follows
+	// as much for on as for off.
+	set func(ctx context.Context, c *api.Client, on bool) error
 }
 
-// alternate measures writes on one connection between two drivers with a feature and without, in many short turns in random order. A
+// alternate measures writes on one connection between two drivers with a feature and without, in very many short turns (inOrder). A
 // row has the median of the ratios of each two turns, and the interval in which the true one lies with 95 %; the aim is met if all of
 // the interval meets it.
 func (r *runner) alternate(f live) error {
@@ -65,9 +77,7 @@ func (f *live) result(size int, pairs []turnPair) Row {
 	for _, x := range pairs {
 		s.add("on", x.on)
 		s.add("off", x.off)
-		if x.off > 0 {
-			s.add("ratio", x.on/x.off)
-		}
+		s.add("ratio", max(x.on, leastRate)/max(x.off, leastRate))
 	}
 	x := Row{Part: f.part, Name: f.row(size), Unit: "Gb/s", Value: s.median("on"), Low: slices.Min(s["on"]), High: slices.Max(s["on"]),
 		Peer: "off", PeerValue: s.median("off"), Ratio: s.median("ratio"), Target: timesAtLeast(f.least)}
@@ -85,11 +95,11 @@ func medianInterval(values []float64) (low, high float64) {
 	if n == 0 {
 		return 0, 0
 	}
-	// 2 P(X < k) <= 5 % for X of the binomial distribution of n coins.
-	k, p, below := 0, math.Pow(0.5, float64(n)), 0.
-	for ; 2*(below+p) <= 0.05; k++ {
-		below += p
-		p *= float64(n-k) / float64(k+1)
+	// 2 P(X < k) <= 5 % for X of the binomial distribution of n coins. Logarithms, as P(X = 0) of a thousand is no number any more.
+	k, log, below := 0, -float64(n)*math.Ln2, 0.
+	for ; 2*(below+math.Exp(log)) <= 0.05; k++ {
+		below += math.Exp(log)
+		log += math.Log(float64(n-k) / float64(k+1))
 	}
 	k = max(k, 1)
 	return v[k-1], v[n-k]
@@ -104,54 +114,50 @@ func (r *runner) turnsOf(f live, p *path, size int) (list []turnPair, err error)
 	ended := make(chan error, 1)
 	go func() { // until it is ended
 		_, err := writes.rdma(p, ndperf.Test{Verb: ndperf.Write, Measure: ndperf.Bandwidth}, "-s", fmt.Sprint(size), "-D", "36000")
-		ended <- cmp.Or(err, fmt.Errorf("the writes have ended"))
+		ended <- cmp.Or(err, errors.New("the writes have ended"))
+		close(ended)
 	}()
-	stop := func() {
+	defer func() {
 		cancel()
 		<-ended
+	}()
+	drivers := [2]*api.Client{api.NewClient(p.client.socket), api.NewClient(p.server.socket)}
+	if err := begun(ctx, drivers[0], ended); err != nil {
+		return nil, err
 	}
-	sender := api.NewClient(p.client.socket)
-	sent := func() (uint64, error) { return sentBytes(ctx, sender) }
-	for before, err := sent(); ; time.Sleep(time.Millisecond) { // until they have begun
-		now := before
-		if err == nil {
-			now, err = sent()
-		}
-		select {
-		case early := <-ended:
-			return nil, early
-		default:
-		}
-		if err != nil {
-			stop()
-			return nil, err
-		}
-		if now > before+1<<20 {
-			break
-		}
-	}
-	defer stop()
-	length := r.duration() / 4
 	turn := func(on bool) (float64, error) {
-		for _, x := range []side{p.server, p.client} {
-			if err := f.set(ctx, api.NewClient(x.socket), on); err != nil {
-				return 0, err
-			}
+		var each [len(drivers)]error
+		var both sync.WaitGroup
+		for i, c := range drivers {
+			both.Go(func() { each[i] = f.set(ctx, c, on) })
 		}
-		time.Sleep(length / 5) // what has left the old way is complete
-		before, err := sent()
+		both.Wait()
+		if err := errors.Join(each[:]...); err != nil {
+			return 0, err
+		}
+		time.Sleep(settleTime)
+		before, err := readSent(ctx, drivers[0])
 		if err != nil {
 			return 0, err
 		}
-		begun := time.Now()
-		time.Sleep(length)
-		after, err := sent()
-		return 8 * float64(after-before) / time.Since(begun).Seconds() / (1 << 30), err
+		time.Sleep(turnTime)
+		after, err := readSent(ctx, drivers[0])
+		if err != nil {
+			return 0, err
+		}
+		select {
+		case early := <-ended:
+			return 0, early
+		default:
+			return after.since(&before), nil
+		}
 	}
-	n := pairsOfRound * r.o.Rounds
-	for i := range n {
-		r.progress("%s: %s, pair %d of %d", f.part, inBytes(size), i+1, n)
-		x, first := turnPair{}, rand.IntN(2) == 0
+	n := r.turnPairs()
+	for i, first := range inOrder(n, func() bool { return rand.IntN(2) == 0 }) {
+		if i%50 == 0 {
+			r.progress("%s: %s, pair %d of %d", f.part, inBytes(size), i+1, n)
+		}
+		x := turnPair{}
 		for _, on := range []bool{first, !first} {
 			v, err := turn(on)
 			if err != nil {
@@ -166,6 +172,60 @@ func (r *runner) turnsOf(f live, p *path, size int) (list []turnPair, err error)
 		list = append(list, x)
 	}
 	return list, nil
+}
+
+// turnPairs returns how many pairs of turns a size is measured in.
+func (r *runner) turnPairs() int {
+	return int(max(1, runsOfRound*time.Duration(r.o.Rounds)*r.duration()/(2*turnTime)))
+}
+
+// inOrder says of n pairs of turns whether the feature is on in the first turn or in the second. Of each two pairs one begins with it on
+// and one with it off (ABBA), so that what changes steadily meanwhile favors neither, and which of them is first is random, so that
+// what recurs does not either.
+func inOrder(n int, coin func() bool) []bool {
+	order := make([]bool, 0, n+1)
+	for len(order) < n {
+		first := coin()
+		order = append(order, first, !first)
+	}
+	return order[:n]
+}
+
+// begun waits until a driver sends, or the program that has it send has ended.
+func begun(ctx context.Context, c *api.Client, ended <-chan error) error {
+	for before, err := sentBytes(ctx, c); ; time.Sleep(time.Millisecond) {
+		now := before
+		if err == nil {
+			now, err = sentBytes(ctx, c)
+		}
+		select {
+		case early := <-ended:
+			return early
+		default:
+		}
+		if err != nil || now > before+1<<20 {
+			return err
+		}
+	}
+}
+
+// sent is how many bytes a driver had sent at a time.
+type sent struct {
+	bytes uint64
+	at    time.Time
+}
+
+// readSent reads it. The time is the middle of the call, as nobody knows when in it the driver looked.
+func readSent(ctx context.Context, c *api.Client) (s sent, err error) {
+	asked := time.Now()
+	s.bytes, err = sentBytes(ctx, c)
+	s.at = asked.Add(time.Since(asked) / 2)
+	return s, err
+}
+
+// since returns the Gb/s since an earlier reading.
+func (s *sent) since(before *sent) float64 {
+	return 8 * float64(s.bytes-before.bytes) / s.at.Sub(before.at).Seconds() / (1 << 30)
 }
 
 // sentBytes returns how many bytes of frames a driver's adapter has sent.

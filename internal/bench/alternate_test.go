@@ -9,7 +9,7 @@ import (
 // TestMedianInterval: the ranks are those of tables of the sign test; fewer than six values say nothing, and give all of them.
 func TestMedianInterval(t *testing.T) {
 	for _, c := range []struct{ n, low, high int }{{1, 1, 1}, {2, 1, 2}, {5, 1, 5}, {6, 1, 6}, {8, 1, 8}, {9, 2, 8}, {10, 2, 9},
-		{20, 6, 15}, {60, 22, 39}, {100, 40, 61}} {
+		{20, 6, 15}, {60, 22, 39}, {100, 40, 61}, {2000, 956, 1045}} {
 		v := make([]float64, c.n)
 		for i := range v {
 			v[i] = float64(i + 1)
@@ -48,5 +48,41 @@ func TestAlternate_Result(t *testing.T) {
 		if x.write(&b); !strings.Contains(b.String(), " - ") || !strings.Contains(b.String(), "(") {
 			t.Errorf("it is written as %s", b.String())
 		}
+	}
+}
+
+// TestInOrder: of each four turns the feature is on in the outer two or in the inner two, and chance says which.
+func TestInOrder(t *testing.T) {
+	for n := range 12 {
+		r, flips := rand.New(rand.NewPCG(uint64(n), 3)), 0
+		order := inOrder(n, func() bool { flips++; return r.IntN(2) == 0 })
+		if len(order) != n || flips != (n+1)/2 {
+			t.Fatalf("%d pairs: %v of %d coins", n, order, flips)
+		}
+		for i := 1; i < n; i += 2 {
+			if order[i] == order[i-1] {
+				t.Errorf("%d pairs: %v; pairs %d and %d begin alike", n, order, i, i+1)
+			}
+		}
+	}
+	r := runner{o: Options{Rounds: 10, Seconds: 1}}
+	if n := r.turnPairs(); n != 1500 { // a minute of turns
+		t.Errorf("10 rounds of 1 s: %d pairs", n)
+	}
+	if r.o = (Options{Rounds: 1, Seconds: 0.001}); r.turnPairs() != 1 {
+		t.Errorf("the shortest: %d pairs", r.turnPairs())
+	}
+}
+
+// TestAlternate_Standstill: a turn in which nothing was sent counts against whatever was then on or off, as any other.
+func TestAlternate_Standstill(t *testing.T) {
+	f := live{part: "p", name: "f", least: 0.98}
+	still := []turnPair{{on: 0, off: 5}, {on: 5, off: 0}, {on: 0, off: 0}}
+	var pairs []turnPair
+	for range 10 {
+		pairs = append(pairs, still...)
+	}
+	if x := f.result(4096, pairs); x.Ratio != 1 || x.RatioLow > 0.001 || x.RatioHigh < 1000 || *x.Met {
+		t.Errorf("%+v", x)
 	}
 }
