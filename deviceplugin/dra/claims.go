@@ -45,6 +45,11 @@ func (p *plugin) UnprepareResourceClaims(ctx context.Context, claims []kubeletpl
 // prepare gives a claim its devices. It may do so again.
 func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) (have claim, err error) {
 	p.look(ctx)
+	if !p.prepared(c.UID) { // of one that is prepared, containers run
+		if err := (&containersOf{api: p.kube, claim: c}).check(ctx); err != nil {
+			return have, err
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if have, ok := p.claims[c.UID]; ok {
@@ -60,6 +65,13 @@ func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) (hav
 		return have, errors.Join(err, p.undo(ctx, c.UID))
 	}
 	return have, nil
+}
+
+func (p *plugin) prepared(uid types.UID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.claims[uid]
+	return ok
 }
 
 // allocated returns what a claim is to have, as it was allocated and configured.

@@ -94,7 +94,7 @@ func run(ctx context.Context, o options, c kubernetes.Interface) error {
 	if err := os.MkdirAll(o.data, 0o750); err != nil {
 		return fmt.Errorf("-data: %w", err)
 	}
-	p, err := newPlugin(o)
+	p, err := newPlugin(o, c)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 	health "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
@@ -27,6 +28,7 @@ type plugin struct {
 	health.UnimplementedDRAResourceHealthServer
 	o     options
 	api   driverAPI
+	kube  kubernetes.Interface
 	fatal context.CancelCauseFunc // ends the program
 
 	mu      sync.Mutex
@@ -38,7 +40,7 @@ type plugin struct {
 
 var _ kubeletplugin.DRAPlugin = (*plugin)(nil)
 
-func newPlugin(o options) (*plugin, error) {
+func newPlugin(o options, kube kubernetes.Interface) (*plugin, error) {
 	claims, err := readCheckpoint(filepath.Join(o.data, checkpointFile))
 	if err != nil {
 		return nil, err
@@ -46,8 +48,8 @@ func newPlugin(o options) (*plugin, error) {
 	if err := os.MkdirAll(o.CDI, 0o755); err != nil {
 		return nil, err
 	}
-	return &plugin{o: o, api: driverAPI{api.NewClient(o.Socket)}, fatal: func(error) {}, claims: claims, changed: make(chan struct{}),
-		news: true}, nil
+	return &plugin{o: o, api: driverAPI{api.NewClient(o.Socket)}, kube: kube, fatal: func(error) {}, claims: claims,
+		changed: make(chan struct{}), news: true}, nil
 }
 
 // HandleError implements kubeletplugin.DRAPlugin.
