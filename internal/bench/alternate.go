@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
@@ -75,34 +73,11 @@ type turnPair struct{ on, off float64 }
 func (f *live) result(size int, pairs []turnPair) Row {
 	s := samples{}
 	for _, x := range pairs {
-		s.add("on", x.on)
-		s.add("off", x.off)
+		s.add("value", x.on)
+		s.add("peer", x.off)
 		s.add("ratio", max(x.on, leastRate)/max(x.off, leastRate))
 	}
-	x := Row{Part: f.part, Name: f.row(size), Unit: "Gb/s", Value: s.median("on"), Low: slices.Min(s["on"]), High: slices.Max(s["on"]),
-		Peer: "off", PeerValue: s.median("off"), Ratio: s.median("ratio"), Target: timesAtLeast(f.least)}
-	x.RatioLow, x.RatioHigh = medianInterval(s["ratio"])
-	met := x.RatioLow >= f.least
-	x.Met = &met
-	return x
-}
-
-// medianInterval returns between which two of the values the median of what they were drawn from lies, with 95 % or more (the interval
-// of the sign test, from order statistics); all of them if there are fewer than 6.
-func medianInterval(values []float64) (low, high float64) {
-	v := slices.Sorted(slices.Values(values))
-	n := len(v)
-	if n == 0 {
-		return 0, 0
-	}
-	// 2 P(X < k) <= 5 % for X of the binomial distribution of n coins. Logarithms, as P(X = 0) of a thousand is no number any more.
-	k, log, below := 0, -float64(n)*math.Ln2, 0.
-	for ; 2*(below+math.Exp(log)) <= 0.05; k++ {
-		below += math.Exp(log)
-		log += math.Log(float64(n-k) / float64(k+1))
-	}
-	k = max(k, 1)
-	return v[k-1], v[n-k]
+	return s.paired(Row{Part: f.part, Name: f.row(size), Unit: "Gb/s", Peer: "off"}, timesAtLeast(f.least))
 }
 
 // turnsOf measures a size.

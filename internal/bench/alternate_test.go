@@ -6,24 +6,6 @@ import (
 	"testing"
 )
 
-// TestMedianInterval: the ranks are those of tables of the sign test; fewer than six values say nothing, and give all of them.
-func TestMedianInterval(t *testing.T) {
-	for _, c := range []struct{ n, low, high int }{{1, 1, 1}, {2, 1, 2}, {5, 1, 5}, {6, 1, 6}, {8, 1, 8}, {9, 2, 8}, {10, 2, 9},
-		{20, 6, 15}, {60, 22, 39}, {100, 40, 61}, {2000, 956, 1045}} {
-		v := make([]float64, c.n)
-		for i := range v {
-			v[i] = float64(i + 1)
-		}
-		rand.Shuffle(c.n, func(i, j int) { v[i], v[j] = v[j], v[i] })
-		if low, high := medianInterval(v); low != float64(c.low) || high != float64(c.high) {
-			t.Errorf("of %d: %v to %v, want %d to %d", c.n, low, high, c.low, c.high)
-		}
-	}
-	if low, high := medianInterval(nil); low != 0 || high != 0 {
-		t.Errorf("of none: %v to %v", low, high)
-	}
-}
-
 // TestAlternate_Result: a row is made of the ratios of pairs, though the machine changes by far more between them than the feature costs,
 // and its aim is met only if the whole interval meets it.
 func TestAlternate_Result(t *testing.T) {

@@ -56,15 +56,11 @@ func portMeasures() (all []portMeasure) {
 
 // row is what a case is by a measure.
 func (c *portCase) row(m portMeasure, s samples) Row {
-	row := Row{Part: "functions", Name: m.name + ", " + c.name, Unit: m.unit, Value: s.median("value"), Low: slices.Min(s["value"]),
-		High: slices.Max(s["value"]), Peer: "two physical functions alone", PeerValue: s.median("peer"), Ratio: s.median("ratio")}
-	if row.Target = timesAtLeast(c.least); m.unit == "us" {
-		row.Target = timesAtMost(1 / c.least)
+	aim := timesAtLeast(c.least)
+	if m.unit == "us" {
+		aim = timesAtMost(1 / c.least)
 	}
-	met := row.Target.met(&row)
-	row.Met = &met
-	row.RatioLow, row.RatioHigh = medianInterval(s["ratio"])
-	return row
+	return s.paired(Row{Part: "functions", Name: m.name + ", " + c.name, Unit: m.unit, Peer: "two physical functions alone"}, aim)
 }
 
 // functions measures RDMA by packets, and TCP of hosts at TAPs, between two virtual functions of a port, and between two physical ones

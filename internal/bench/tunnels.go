@@ -74,21 +74,12 @@ func (r *runner) tunnels() error {
 // vxlanMTU is that of what carries the tunnels.
 const vxlanMTU = 1500
 
-// turn adds what was measured in a round, and what of the peer.
-func (s samples) turn(v, peer float64) {
-	s.add("value", v)
-	s.add("peer", peer)
-	s.add("ratio", v/peer)
-}
-
 func (x *tunnelRow) row(suffix, unit string, least float64, s samples) Row {
-	row := Row{Part: "tunnels", Name: x.name + suffix, Unit: unit, Value: s.median("value"), Low: slices.Min(s["value"]),
-		High: slices.Max(s["value"]), Peer: "Linux's VXLAN and a loop from TAP to TAP", PeerValue: s.median("peer"), Ratio: s.median("ratio")}
-	if row.RatioLow, row.RatioHigh = medianInterval(s["ratio"]); least > 0 {
-		met := row.RatioLow >= least
-		row.Target, row.Met = timesAtLeast(least), &met
+	var aim *Target
+	if least > 0 {
+		aim = timesAtLeast(least)
 	}
-	return row
+	return s.paired(Row{Part: "tunnels", Name: x.name + suffix, Unit: unit, Peer: "Linux's VXLAN and a loop from TAP to TAP"}, aim)
 }
 
 // streamRate returns the Gb/s of one stream, and that for each processor that is kept busy.
