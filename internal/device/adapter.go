@@ -25,7 +25,6 @@ import (
 	"github.com/softvpi/softvpi/internal/trace"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/internal/transport/congestion"
-	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -117,7 +116,6 @@ type adapter struct {
 	restarts               uint64
 	before                 *Counters // at the last restart
 
-	poller wait.Rounds
 	bursts
 	refused [8]link.Violation
 }
@@ -350,6 +348,7 @@ func (a *adapter) makeFunction(owner *adapter) error {
 		return err
 	}
 	a.port.functions = append(a.port.functions, a)
+	a.port.listPolling()
 	a.port.reserve(nil)
 	a.station = a.stand()
 	a.cut()

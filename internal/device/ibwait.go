@@ -66,6 +66,7 @@ func (c *Client) answered(ctx context.Context, which func() *adapter, start func
 // retire takes an enabled adapter out of use, and ends the waits for its port.
 func (a *adapter) retire() {
 	a.enabled = false
+	a.port.listPolling()
 	close(a.leaves)
 }
 

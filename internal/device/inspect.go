@@ -104,7 +104,7 @@ func (h *Host) Inspect(index uint32, most int) (Inspection, error) {
 		return Inspection{}, err
 	}
 	h.foldAll()
-	s := Inspection{Info: a.info(), Counters: a.words(), Limits: a.limits, EmptyRounds: a.poller.Empty()}
+	s := Inspection{Info: a.info(), Counters: a.words(), Limits: a.limits, EmptyRounds: a.emptyRounds()}
 	for _, k := range a.engine.PKeys() {
 		s.PKeys = append(s.PKeys, uint16(k))
 	}

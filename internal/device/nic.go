@@ -55,6 +55,7 @@ func (p *portLoop) dismiss(a *adapter) {
 	p.discharge(a)
 	p.reserve(a)
 	p.functions = slices.DeleteFunc(p.functions, func(o *adapter) bool { return o == a })
+	p.listPolling()
 	p.nics = slices.DeleteFunc(p.nics, func(n *nic) bool { return n == a.nic })
 }
 

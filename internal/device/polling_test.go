@@ -20,7 +20,7 @@ func TestLoopPollsBeforeItSleeps(t *testing.T) {
 	looked := func() (n uint32, asleep bool) {
 		h.lock()
 		defer h.unlock()
-		return h.adapters[index].poller.Empty(), h.sleep.asleep.Load()
+		return h.adapters[index].emptyRounds(), h.sleep.asleep.Load()
 	}
 	var n uint32
 	var asleep bool

@@ -22,6 +22,7 @@ type portLoop struct {
 	host      *Host
 	functions []*adapter
 	nics      []*nic        // Ethernet functions, with their hosts
+	polling   []polling     // ways in which its adapters want to be polled
 	raw       int           // adapters with raw packet QPs
 	agent     *agent        // of LLDP; nil: none
 	embedded  embedding     // the switch of its functions
@@ -393,18 +394,4 @@ func (p *portLoop) deadline() clock.Time {
 		due = clock.Min(due, n.side.Deadline())
 	}
 	return due
-}
-
-// polls records a turn of the port, and reports whether the loop should keep polling.
-func (p *portLoop) polls() bool {
-	polls := false
-	for _, a := range p.functions {
-		if a.enabled && a.cfg.Polling.On && a.poller.Round(&a.cfg.Polling, p.arrived) {
-			polls = true
-		}
-	}
-	for _, n := range p.nics {
-		polls = polls || n.on() && n.f.Polls()
-	}
-	return polls
 }

@@ -65,7 +65,7 @@ func TestModeOfReceivedPackets(t *testing.T) {
 			}
 			for n := range uint64(packets) {
 				if c.polling.On { // more rounds than commands make: the loop's own thread is awake, and stays so
-					until("the loop does not poll", func() bool { return h.adapters[index].poller.Empty() > 20 })
+					until("the loop does not poll", func() bool { return h.adapters[index].emptyRounds() > 20 })
 				} else {
 					until("the loop does not sleep", h.sleep.asleep.Load)
 				}

@@ -45,6 +45,7 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 		if err == nil {
 			a.restarting()
 			a.enabled, a.leaves = true, make(chan struct{})
+			a.port.listPolling()
 			if a.ib != nil {
 				a.ib.Renew() // its addresses are offered again
 			}
