@@ -225,7 +225,7 @@ func (e *Engine) consent(now clock.Time, c *conn, m *mad.REP, from Peer) {
 	a.FlowControl = c.flow && c.peerFlow
 	e.quiet(c)
 	c.expires = now.Add(e.cfg.RequestLifetime)
-	e.timers.set(c)
+	e.set(c)
 	e.enter(c, stateRepReceived)
 	e.event(c, Event{Type: EventConnectResponse, Private: m.PrivateData[:]})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/numbers"
 	"github.com/softvpi/softvpi/internal/trace"
+	"github.com/softvpi/softvpi/internal/wakeup"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -30,6 +31,7 @@ type Engine struct {
 	ports     ports
 	listeners map[portKey][]*conn
 	timers    timers
+	bell      *wakeup.Bell // nil: whoever drives it asks it all the time
 
 	nextTID  uint64
 	halfOpen int
@@ -116,7 +118,7 @@ func (e *Engine) Advance(now clock.Time) {
 			c.retries--
 			e.counters.Retransmitted++
 			c.retryAt = now.Add(c.wait())
-			e.timers.set(c)
+			e.set(c)
 			e.enqueue(c)
 		}
 	}
@@ -180,6 +182,21 @@ func (e *Engine) Idle(now clock.Time) bool {
 	return e.Deadline() > now && e.events.len() == 0 && e.replies.len() == 0 && e.sendq.len() == 0
 }
 
+// SetBell gives the engine the bell that it rings when there is something to do after a time in which it rested; nil: it rings none.
+func (e *Engine) SetBell(b *wakeup.Bell) { e.bell = b }
+
+// Rests reports whether nothing waits to be taken: the engine has nothing to do before its Deadline. What changes that rings the bell, as
+// does a timer that is set.
+func (e *Engine) Rests() bool {
+	return e.events.len() == 0 && e.replies.len() == 0 && e.sendq.len() == 0
+}
+
+// set sets the timer of c after retryAt or expires changed.
+func (e *Engine) set(c *conn) {
+	e.timers.set(c)
+	e.bell.Ring()
+}
+
 // Transmit moves datagrams to be sent to out and returns their number.
 func (e *Engine) Transmit(out []Datagram) int {
 	n := e.replies.take(out)
@@ -208,6 +225,7 @@ func (e *Engine) enqueue(c *conn) {
 	if !c.queued {
 		c.queued = true
 		e.sendq.add(c)
+		e.bell.Ring()
 	}
 }
 
@@ -221,7 +239,7 @@ func (e *Engine) ask(now clock.Time, c *conn, m mad.Message) {
 func (e *Engine) repeat(now clock.Time, c *conn) {
 	c.retries = c.maxRetries
 	c.askedAt, c.retryAt = now, now.Add(c.interval)
-	e.timers.set(c)
+	e.set(c)
 	e.enqueue(c)
 }
 
@@ -229,7 +247,7 @@ func (e *Engine) repeat(now clock.Time, c *conn) {
 func (e *Engine) quiet(c *conn) {
 	e.drop(c)
 	c.retryAt, c.expires = clock.Never, clock.Never
-	e.timers.set(c)
+	e.set(c)
 }
 
 // reply sends a message once.
@@ -244,6 +262,7 @@ func (e *Engine) send(to Peer, m *[mad.Len]byte) {
 		return
 	}
 	e.replies.add(datagram(to, m))
+	e.bell.Ring()
 }
 
 func datagram(to Peer, m *[mad.Len]byte) Datagram {
@@ -285,6 +304,7 @@ func (e *Engine) event(c *conn, v Event) {
 	v.Local, v.Remote = c.local, c.remote
 	v.Conn, v.PeerFlowControl = c.attr, c.peerFlow
 	e.events.add(v)
+	e.bell.Ring()
 }
 
 // enter changes the state and updates the counts that depend on it.

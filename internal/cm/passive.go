@@ -157,7 +157,7 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 	e.rememberPeer(c)
 	e.rememberQPN(c)
 	c.expires = now.Add(e.cfg.RequestLifetime)
-	e.timers.set(c)
+	e.set(c)
 	e.enter(c, stateReqReceived)
 	e.event(c, Event{Type: EventConnectRequest, Listener: l.id, Private: m.PrivateData[mad.IPHeaderLen:]})
 }
@@ -307,7 +307,7 @@ func (e *Engine) linger(now clock.Time, c *conn) {
 	e.forgetQPN(c)
 	c.retryAt = clock.Never
 	c.expires = now.Add(e.cfg.lingerTime(c))
-	e.timers.set(c)
+	e.set(c)
 	e.enter(c, stateLinger)
 	if e.lingering > e.cfg.MaxHalfOpen { // better one answer too few than unlimited growth
 		e.send(c.route(), c.message)
@@ -333,7 +333,7 @@ func (e *Engine) receiveMRA(now clock.Time, m *mad.MRA, from Peer) {
 	}
 	c.askedAt = now.Add(min(ib.CMTimeout(m.ServiceTimeout), maxService))
 	c.retryAt = c.askedAt.Add(c.interval)
-	e.timers.set(c)
+	e.set(c)
 }
 
 // receiveRTU handles the message that the active side is ready.

@@ -68,7 +68,7 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 	}
 	e.rememberPeer(c)
 	c.expires = now.Add(e.cfg.RequestLifetime)
-	e.timers.set(c)
+	e.set(c)
 	e.enter(c, stateSidrReceived)
 	e.event(c, Event{Type: EventConnectRequest, Listener: l.id, Private: m.PrivateData[mad.IPHeaderLen:]})
 }

@@ -84,7 +84,7 @@ func (e *Engine) part(now clock.Time, c *conn) {
 	e.repeat(now, c)
 	c.pace = min(firstPace, c.interval)
 	c.retryAt, c.expires = now.Add(c.pace), now.Add(releaseTimeout)
-	e.timers.set(c)
+	e.set(c)
 }
 
 // Inherit takes over what another engine of the same adapter, which is given up, still has to tell its peers: the ends of connections
@@ -127,7 +127,7 @@ func (e *Engine) timewait(now clock.Time, c *conn) {
 	e.forgetQPN(c)
 	c.rtu = nil
 	c.expires = now.Add(c.timewaitTime())
-	e.timers.set(c)
+	e.set(c)
 	e.enter(c, stateTimewait)
 }
 

@@ -348,9 +348,9 @@ func (a *adapter) makeFunction(owner *adapter) error {
 		return err
 	}
 	a.port.functions = append(a.port.functions, a)
-	a.port.listPolling()
 	a.port.reserve(nil)
 	a.station = a.stand()
+	a.port.relist()
 	a.cut()
 	if a.cfg.Ethernet != nil {
 		a.nic = newNIC(a, a.cfg.Ethernet)
@@ -388,7 +388,7 @@ func (a *adapter) makeEngines() (err error) {
 			a.engine.SetManagement(a.ib.Management())
 		}
 	}
-	a.function = rdma.New(rdma.Config{Engine: a.engine, CM: a.cm, IB: a.ib, Programs: services{a}})
+	a.function = rdma.New(rdma.Config{Engine: a.engine, CM: a.cm, IB: a.ib, Programs: services{a}, Occupied: a.occupied})
 	return nil
 }
 

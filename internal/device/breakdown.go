@@ -118,6 +118,7 @@ func (a *adapter) renew() error {
 	clear(a.byNumber)
 	clear(a.ids)
 	a.station = a.stand()
+	a.port.relist()
 	a.rejoin()
 	a.switchStation(false) // until it is enabled
 	return a.controlCongestion()
@@ -126,7 +127,7 @@ func (a *adapter) renew() error {
 // stand puts the adapter's function behind its port.
 func (a *adapter) stand() *port.Station {
 	s := a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN, UDPPort: a.cfg.UDPPort, At: a.at,
-		Attached: a.attached, Carried: a.counted(&a.carried.rdma)})
+		Attached: a.attached, Carried: a.counted(&a.carried.rdma), Sleeps: a.followStation})
 	if a.ib != nil {
 		s.Owns, s.Virtual = a.ownsGID, a.virtual()
 	}

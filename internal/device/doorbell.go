@@ -84,6 +84,7 @@ func (a *adapter) postpone(now clock.Time, q *qp) bool {
 	}
 	if q.row++; q.row == 1 {
 		a.gathering = append(a.gathering, q)
+		a.station.Ring()
 		if !q.tq.Local() {
 			q.sendRing.Quiet(burstPosts)
 		}

@@ -6,13 +6,13 @@ import "github.com/softvpi/softvpi/internal/clock"
 // still have to tell their peers that they have left. It reports whether there were any; what they leave in the engines
 // is delivered by completePeers.
 func (h *Host) exchange(now clock.Time) (worked bool) {
-	h.engines = h.engines[:0] // adapters may have been replaced
-	for _, a := range h.adapters {
-		if !a.port.broken {
-			h.engines = append(h.engines, a.engine)
-		}
-	}
 	for range transmitRounds {
+		h.engines = h.engines[:0] // adapters may have been replaced, or woken by messages
+		for _, p := range h.ports {
+			for i := 0; i < len(p.awake) && !p.broken; i++ {
+				h.engines = append(h.engines, p.awake[i].engine)
+			}
+		}
 		if !h.local.Run(now, h.engines) {
 			break
 		}

@@ -77,22 +77,29 @@ func (a *adapter) sameHostOf(local, remote netip.Addr) *adapter {
 func (h *Host) manageAll(now clock.Time) {
 	for range sameHostRounds {
 		worked := false
-		for _, a := range h.adapters {
-			if !a.enabled || !a.function.GSI.Waiting() {
-				continue
-			}
-			worked = true
-			a.function.Complete(now) // what ended a QP came before its peer's DREQ
-			a.function.GSI.Answer(now)
-			a.function.Complete(now)
-			if a.transmit(now) {
-				a.function.Complete(now)
+		for _, p := range h.ports {
+			for i := 0; i < len(p.awake); i++ {
+				worked = p.awake[i].manage(now) || worked
 			}
 		}
 		if !worked {
 			return
 		}
 	}
+}
+
+// manage is manageAll for one adapter.
+func (a *adapter) manage(now clock.Time) bool {
+	if !a.enabled || !a.function.GSI.Waiting() {
+		return false
+	}
+	a.function.Complete(now) // what ended a QP came before its peer's DREQ
+	a.function.GSI.Answer(now)
+	a.function.Complete(now)
+	if a.transmit(now) {
+		a.function.Complete(now)
+	}
+	return true
 }
 
 // unreachable passes an ICMP error to the engines.

@@ -53,6 +53,7 @@ func (h *Host) join(q *qp) {
 		}
 		q.adapter.joining = append(q.adapter.joining, j)
 		q.adapter.joinDue = h.now().Add(joinLook)
+		q.adapter.station.Ring()
 	}
 }
 

@@ -33,6 +33,8 @@ const (
 	// After quietTurns turns without packets the links are checked only in every quietSkip-th turn.
 	quietTurns = 256
 	quietSkip  = 8
+	// idleTurns is how many turns without anything to do count as one for functions that are to fall asleep: looking costs a little.
+	idleTurns = 16
 	// fewPackets are a message and an acknowledgement, not a stream.
 	fewPackets = 2
 	// retryInterval is after which time a full link is tried again.
@@ -97,9 +99,11 @@ func (h *Host) step() bool {
 		h.sleep.polls.Store(polls)
 	}
 	if arrived == 0 {
-		for _, a := range h.adapters {
-			if a.port.orderly() && a.engine.Quiet(now) && a.port.transmit(now) {
-				worked = true
+		for _, p := range h.ports {
+			for i := 0; i < len(p.awake) && p.orderly(); i++ {
+				if p.awake[i].engine.Quiet(now) && p.transmit(now) {
+					worked = true
+				}
 			}
 		}
 	}
@@ -131,9 +135,11 @@ func (h *Host) step() bool {
 
 // completePeers delivers what messages on the local path left in the engines after their turns.
 func (h *Host) completePeers(now clock.Time) {
-	for _, a := range h.adapters {
-		if a.enabled && a.port.orderly() && a.engine.Undelivered() {
-			a.function.Complete(now)
+	for _, p := range h.ports {
+		for i := 0; i < len(p.awake) && p.orderly(); i++ {
+			if a := p.awake[i]; a.enabled && a.engine.Undelivered() {
+				a.function.Complete(now)
+			}
 		}
 	}
 }
@@ -153,9 +159,11 @@ func (h *Host) deadline() clock.Time {
 			due = clock.Min(due, p.deadline())
 		}
 	}
-	for _, e := range h.engines {
-		if e.PendingLocal() {
-			return 0
+	for _, p := range h.ports {
+		for _, a := range p.awake {
+			if !p.broken && a.engine.PendingLocal() {
+				return 0
+			}
 		}
 	}
 	return due

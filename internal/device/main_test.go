@@ -6,4 +6,8 @@ import (
 	"github.com/softvpi/softvpi/internal/testbed/leaks"
 )
 
-func TestMain(m *testing.M) { leaks.Main(m) }
+// TestMain has every turn look whether a function sleeps that should not.
+func TestMain(m *testing.M) {
+	audit = true
+	leaks.Main(m)
+}

@@ -55,8 +55,8 @@ func (p *portLoop) dismiss(a *adapter) {
 	p.discharge(a)
 	p.reserve(a)
 	p.functions = slices.DeleteFunc(p.functions, func(o *adapter) bool { return o == a })
-	p.listPolling()
 	p.nics = slices.DeleteFunc(p.nics, func(n *nic) bool { return n == a.nic })
+	p.relist()
 }
 
 // on reports whether it works.

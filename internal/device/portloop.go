@@ -21,6 +21,8 @@ type portLoop struct {
 	port.Port
 	host      *Host
 	functions []*adapter
+	awake     []*adapter    // functions that turns ask; see relist
+	owners    []*adapter    // functions with links of their own
 	nics      []*nic        // Ethernet functions, with their hosts
 	polling   []polling     // ways in which its adapters want to be polled
 	raw       int           // adapters with raw packet QPs
@@ -84,7 +86,9 @@ func (p *portLoop) step(now clock.Time) bool {
 }
 
 func (p *portLoop) turn(now clock.Time) bool {
-	p.left = false
+	if p.left = false; audit {
+		p.auditTurn()
+	}
 	worked := p.receive(now)
 	if !worked && p.idle(now) {
 		return false
@@ -92,20 +96,20 @@ func (p *portLoop) turn(now clock.Time) bool {
 	if now >= p.errorsDue {
 		p.linkErrors(now)
 	}
-	for _, a := range p.functions {
-		if a.enabled {
+	for i := 0; i < len(p.awake); i++ {
+		if a := p.awake[i]; a.enabled {
 			worked = a.prepareTurn(now) || worked
 		}
 	}
 	p.Advance(now)
-	for _, a := range p.functions {
-		if a.enabled && !a.function.Held() {
+	for i := 0; i < len(p.awake); i++ {
+		if a := p.awake[i]; a.enabled && !a.function.Held() {
 			a.release()
 		}
 	}
 	worked = p.transmit(now) || worked
-	for _, a := range p.functions {
-		if a.enabled {
+	for i := 0; i < len(p.awake); i++ {
+		if a := p.awake[i]; a.enabled {
 			worked = a.finishTurn(now) || worked
 		}
 	}
@@ -117,10 +121,13 @@ func (p *portLoop) idle(now clock.Time) bool {
 	if p.blocked() || now >= p.errorsDue {
 		return false
 	}
-	for _, a := range p.functions {
+	for _, a := range p.awake {
 		if a.enabled && !a.idle(now) {
 			return false
 		}
+	}
+	if p.quiet%idleTurns == 0 {
+		p.IdleTurn()
 	}
 	return len(p.nics) == 0 && p.raw == 0 && !p.agent.on() && !p.Controlled() || p.Port.Deadline() > now
 }
@@ -138,7 +145,7 @@ func (p *portLoop) receive(now clock.Time) bool {
 		return false
 	}
 	p.received = now
-	for _, a := range p.functions {
+	for _, a := range p.owners {
 		for _, o := range a.links.All() {
 			if o.Link != nil && !o.Shared() {
 				p.receiveFrom(now, o)
@@ -375,7 +382,7 @@ func (p *portLoop) unreachable(now clock.Time, by *adapter, e link.Unreachable) 
 
 // deadline returns when the loop must next run for this port.
 func (p *portLoop) deadline() clock.Time {
-	for _, a := range p.functions {
+	for _, a := range p.awake {
 		if a.enabled && a.engine.Undelivered() {
 			return 0
 		}
@@ -384,10 +391,12 @@ func (p *portLoop) deadline() clock.Time {
 		return p.retry
 	}
 	due := p.Port.Deadline()
-	for _, a := range p.functions {
+	for _, a := range p.awake {
 		if a.enabled {
 			due = clock.Min(due, a.deadline())
 		}
+	}
+	for _, a := range p.owners {
 		due = clock.Min(due, a.links.Deadline())
 	}
 	for _, n := range p.nics {

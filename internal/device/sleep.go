@@ -92,9 +92,14 @@ func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 
 // armLinks tells the links that the loop is about to sleep. It returns false if packets are waiting.
 func (h *Host) armLinks() bool {
-	for _, a := range h.adapters {
-		if a.port.enabled() && !a.links.ArmWakeUp() {
-			return false
+	for _, p := range h.ports {
+		if !p.enabled() {
+			continue
+		}
+		for _, a := range p.owners {
+			if !a.links.ArmWakeUp() {
+				return false
+			}
 		}
 	}
 	return true

@@ -240,6 +240,7 @@ func (p *Port) handOn(now clock.Time) bool {
 		b.next[0] = k.in
 	}
 	if b.mode.Timeout != 0 && s.waiter != nil {
+		s.bell.Ring()
 		if n, queue := s.waiter.Take(now, b.next[:]); n == 0 {
 			if !p.expire(now, queue) {
 				return false
@@ -247,6 +248,7 @@ func (p *Port) handOn(now clock.Time) bool {
 			s.function.Receive(now, b.next[:]) // which loses it, or tells its sender
 		}
 	} else {
+		s.bell.Ring()
 		s.function.Receive(now, b.next[:])
 	}
 	p.counters.Received++
@@ -301,7 +303,7 @@ func (p *Port) ask() {
 
 // filled returns the priorities that wait in receive queues which are filled above their threshold.
 func (p *Port) filled() (priorities uint8) {
-	for _, s := range p.stations {
+	for _, s := range p.roster.awake {
 		if s.filler != nil && !s.off {
 			priorities |= s.filler.Filled()
 		}

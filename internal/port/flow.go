@@ -18,6 +18,7 @@ type flow struct {
 	station Station // in whose name its frames leave, although it is no function's
 	route   frame.Route
 	control uint64 // MAC control frames received
+	obeyed  uint8  // priorities that the functions were told
 	frame   [eth.PauseLen]byte
 }
 
@@ -109,10 +110,15 @@ func (p *Port) followFlow(now clock.Time) {
 		}
 		p.Scheduler.Pause(silent)
 		obeyed := p.flow.Config().Obeys.Priorities
+		if obeyed == p.flow.obeyed && !p.roster.newcomers {
+			return
+		}
+		p.flow.obeyed, p.roster.newcomers = obeyed, false
 		for _, s := range p.stations {
 			if s.patient != nil && s.obeyed != obeyed {
 				s.obeyed = obeyed
 				s.patient.SetLossless(obeyed)
+				s.bell.Ring()
 			}
 		}
 	}
@@ -141,7 +147,7 @@ func (p *Port) lends() bool {
 	if p.Scheduler.Paused() == 0 {
 		return len(p.shared) > 0 && p.sharesLend()
 	}
-	for _, s := range p.stations {
+	for _, s := range p.roster.awake {
 		if !s.off && s.lender != nil && s.lender.Lent() {
 			return true
 		}
@@ -150,8 +156,8 @@ func (p *Port) lends() bool {
 }
 
 func (p *Port) sharesLend() bool {
-	for _, s := range p.shared {
-		if s.held() && !s.off && s.lender != nil && s.lender.Lent() {
+	for _, s := range p.roster.awake {
+		if s.shared && s.held() && !s.off && s.lender != nil && s.lender.Lent() {
 			return true
 		}
 	}
@@ -163,7 +169,7 @@ func (p *Port) reclaim(now clock.Time, out []frame.Out) {
 	if !p.lends() {
 		return
 	}
-	for _, s := range p.stations {
+	for _, s := range p.roster.awake {
 		if !s.off && s.lender != nil && s.lender.Lent() {
 			s.function.Transmit(now, 0, out[:0])
 		}

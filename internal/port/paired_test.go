@@ -3,6 +3,7 @@ package port
 import (
 	"math"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/wakeup"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -45,7 +47,7 @@ func paired(b *testing.B, one, other func()) {
 type talk struct {
 	p        Port
 	w        Wire
-	from, to *station
+	from, to *drowsy
 	routes   []*frame.Route
 	out      [32]frame.Out
 }
@@ -54,9 +56,10 @@ type talk struct {
 func newTalk(b *testing.B, embed bool, idle int) *talk {
 	x, t := &talk{}, &testing.T{}
 	sw := eswitch.New(eswitch.Config{})
-	add := func(i int) *station {
-		s := stationOn(t, &x.p, &x.w, byte(i+1), 0)
-		s.due = clock.Never
+	add := func(i int) *drowsy {
+		s := &drowsy{station: *stationOn(t, &Port{}, &Wire{}, byte(i+1), 0)}
+		s.s = x.p.Attach(s, Station{MAC: s.s.MAC})
+		s.s.Plug(&x.w, netip.Addr{}, s.e)
 		if embed {
 			s.s.At = eswitch.VF(i)
 			if err := sw.Set(eswitch.VF(i), eswitch.Function{MACs: []eth.MAC{s.s.MAC}, VLAN: eswitch.VLAN{Untagged: true}}); err != nil {
@@ -68,19 +71,30 @@ func newTalk(b *testing.B, embed bool, idle int) *talk {
 	x.from, x.to = add(0), add(1)
 	for i := range idle {
 		s := add(i + 2)
-		cardOn(&x.p, &x.w, Station{MAC: s.s.MAC, At: s.s.At})
+		f := &sleeper{queues: queues{due: clock.Never}}
+		x.p.Attach(f, Station{MAC: s.s.MAC, At: s.s.At, Kind: Ethernet}).Plug(&x.w, netip.Addr{}, nil)
 	}
 	if embed {
 		x.w.Embed(sw)
 	}
-	x.routes = many(len(x.out), x.from.to(x.to))
+	x.routes = many(len(x.out), x.from.to(&x.to.station))
 	return x
 }
+
+// drowsy is a station whose function is a Sleeper.
+type drowsy struct {
+	station
+	bell *wakeup.Bell
+}
+
+func (x *drowsy) SetBell(b *wakeup.Bell) { x.bell = b }
+func (x *drowsy) Rests() bool            { return x.Pending() == 0 }
 
 // turn sends packets a hundred times.
 func (x *talk) turn() {
 	for range 100 {
 		x.from.out[0] = x.routes
+		x.from.bell.Ring()
 		x.p.Transmit(0, x.out[:])
 		x.p.Advance(0)
 		x.to.got = x.to.got[:0]

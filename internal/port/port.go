@@ -31,6 +31,7 @@ type Port struct {
 	stations []*Station
 	shared   []*Station               // those with a Share
 	alone    *Station                 // the station, if there is one, which has no Share; nil: there are others, or none
+	roster   roster                   // those that are asked
 	served   [frame.Priorities]uint64 // what the station had sent that was asked last, for each priority
 	pulls    uint64                   // calls of pull
 	sender   *Station                 // whose packets the last Transmit handed out
@@ -57,10 +58,14 @@ func (p *Port) Advance(now clock.Time) {
 	p.drain(now)
 	p.observe(now)
 	p.ask()
-	for _, s := range p.stations {
+	p.wakeDue(now)
+	for i := 0; i < len(p.roster.awake); {
+		s := p.roster.awake[i]
 		if !s.off {
 			s.function.Advance(now)
 		}
+		p.rest(s)
+		i = p.roster.after(i, s)
 	}
 }
 
@@ -92,10 +97,13 @@ func (p *Port) Deadline() clock.Time {
 	if s := p.alone; s != nil && !s.off {
 		return clock.Min(due, s.function.Deadline())
 	}
-	for _, s := range p.stations {
+	for _, s := range p.roster.awake {
 		if !s.off {
 			due = clock.Min(due, s.function.Deadline())
 		}
+	}
+	if p.roster.room > 0 {
+		due = clock.Min(due, p.roster.due.First())
 	}
 	return due
 }
@@ -105,7 +113,7 @@ func (p *Port) pending() (priorities uint8) {
 	if s := p.alone; s != nil && !s.off {
 		return s.function.Pending()
 	}
-	for _, s := range p.stations {
+	for _, s := range p.roster.awake {
 		priorities |= s.pending()
 	}
 	return priorities
@@ -189,7 +197,7 @@ func (p *Port) pull(now clock.Time, priority uint8, out []frame.Out) int {
 
 // least returns who is to send at a priority, of those that have something to send and were not asked yet; nil: nobody.
 func (p *Port) least(priority uint8) (least *Station) {
-	for _, s := range p.stations {
+	for _, s := range p.roster.awake {
 		if s.asked == p.pulls || s.pending()>>priority&1 == 0 {
 			continue
 		}

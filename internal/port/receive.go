@@ -83,6 +83,7 @@ func (p *Port) give(now clock.Time, x *place, in []frame.In) {
 		p.counters.Dark += uint64(len(in))
 		return
 	}
+	s.bell.Ring()
 	if s.waiter != nil && (p.backlog.mode.Timeout != 0 || p.backlog.n > 0) {
 		p.offer(now, x, in)
 		return

@@ -66,7 +66,7 @@ func (p *Port) listShared() {
 	clear(p.shared)
 	p.shared = p.shared[:0]
 	for _, s := range p.stations {
-		if s.purse().Share() != (Share{}) {
+		if s.shared = s.purse().Share() != (Share{}); s.shared {
 			p.shared = append(p.shared, s)
 		}
 	}
@@ -89,7 +89,10 @@ func (s *Station) Share() Share { return Share{s.most.rate, s.least.rate} }
 
 // fill adds to the shares what their rates have allowed.
 func (p *Port) fill(now clock.Time) {
-	for _, s := range p.shared {
+	for _, s := range p.roster.awake {
+		if !s.shared {
+			continue
+		}
 		o := s.purse()
 		o.most.fill(now)
 		o.least.fill(now)
@@ -139,7 +142,7 @@ func (s *Station) fine(priority uint8) {
 
 // few returns where a station may put packets: one with a share sends few at once, so that it is not far beyond that at any time.
 func (s *Station) few(out []frame.Out) []frame.Out {
-	if s.purse().Share() != (Share{}) {
+	if s.shared {
 		return out[:min(len(out), fewPackets)]
 	}
 	return out
@@ -148,8 +151,8 @@ func (s *Station) few(out []frame.Out) []frame.Out {
 // sharesDue returns when the first of the stations that have sent all that they may, and want to send more, may do so.
 func (p *Port) sharesDue() clock.Time {
 	due := clock.Never
-	for _, s := range p.shared {
-		if !s.off && s.held() && s.function.Pending() != 0 {
+	for _, s := range p.roster.awake {
+		if s.shared && !s.off && s.held() && s.function.Pending() != 0 {
 			due = clock.Min(due, s.purse().most.due())
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/overlay"
+	"github.com/softvpi/softvpi/internal/wakeup"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -51,6 +52,9 @@ type Station struct {
 	Attached func(group netip.Addr) bool
 	// Carried counts its frames on wires of whole frames; nil: nobody asks.
 	Carried *Carried
+	// Sleeps is told when the port asks its function for nothing any more, since it is a Sleeper with nothing to do, and when it does
+	// again; nil: nobody wants to know.
+	Sleeps func(bool)
 
 	port     *Port
 	function Function
@@ -63,6 +67,13 @@ type Station struct {
 	obeyed   uint8   // priorities that patient was told
 	steerer  Steerer // function of a Steered station
 	taker    Taker   // function of an Agent station
+	sleeper  Sleeper // function, if it is one
+	bell     wakeup.Bell
+	index    int    // among the port's stations
+	rested   uint16 // turns in a row in which it had nothing to do
+	gone     bool   // it is at the port no longer
+	place    int    // among those of the wire that was asked last
+	shared   bool   // it has a Share, or a part in one
 	wires    []*Wire
 	off      bool
 	cut      bool
@@ -117,7 +128,12 @@ func (p *Port) Attach(f Function, s Station) *Station {
 		s.taker = f.(Taker)
 	}
 	o := &s
+	o.bell = wakeup.New(func() { p.wake(o) })
+	if o.sleeper, _ = f.(Sleeper); o.sleeper != nil {
+		o.sleeper.SetBell(&o.bell)
+	}
 	p.stations = append(p.stations, o)
+	p.enlist()
 	p.listShared()
 	return o
 }
@@ -127,12 +143,15 @@ func (p *Port) Detach(s *Station) {
 	for len(s.wires) > 0 {
 		s.Unplug(s.wires[0])
 	}
+	s.bell.Ring()
 	for i, o := range p.stations {
 		if o == s {
 			p.stations = append(p.stations[:i], p.stations[i+1:]...)
 			break
 		}
 	}
+	s.gone = true
+	p.enlist()
 	s.joint = nil
 	s.SetShare(0, Share{})
 }
@@ -184,7 +203,10 @@ func (s *Station) Reframe(w *Wire, e *encap.Encap) {
 }
 
 // Switch turns a station on or off. One that is off is not asked for packets, and what arrives for it is dropped.
-func (s *Station) Switch(on bool) { s.off = !on }
+func (s *Station) Switch(on bool) {
+	s.off = !on
+	s.bell.Ring()
+}
 
 // Cut says whether the station is cut off from its wires, as one whose link is down: it is asked for packets as always, but
 // they are lost, as is what arrives for it from a link or another station.
@@ -232,8 +254,12 @@ func (w *Wire) place(s *Station) *place {
 	if s.Kind == Agent {
 		return w.agent
 	}
+	if s.place < len(w.places) && w.places[s.place].station == s {
+		return &w.places[s.place]
+	}
 	for i := range w.places {
 		if w.places[i].station == s {
+			s.place = i
 			return &w.places[i]
 		}
 	}

@@ -174,6 +174,7 @@ func (q *QP) answerMark(now clock.Time) {
 	}
 	if !q.in(noticeKind) && q.answer.Answer(now, s.CNPInterval) {
 		e.notices.push(q)
+		e.bell.Ring()
 	}
 }
 

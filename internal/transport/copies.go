@@ -85,6 +85,7 @@ func (e *Engine) start(q *QP, region *memory.Region, t memory.Transfer, op copyO
 	c.ops[i] = op
 	q.copying++
 	t.Tag = uint64(op.generation)<<32 | uint64(i)
+	e.bell.Ring()
 	*c.queue.push() = Copy{Region: region, Transfer: t}
 }
 

@@ -74,7 +74,7 @@ func (q *QP) acknowledged() (ib.PSN, uint32) {
 func (q *QP) deliver(c Completion) {
 	f := q.resp.effects
 	if f.startedNone() {
-		*q.eng.completions.push() = c
+		*q.eng.completed() = c
 		return
 	}
 	if f.held == nil {
@@ -126,7 +126,7 @@ func (q *QP) effectCopied(serial uint64, err error) {
 		f.first++
 		f.psn, f.msn = v[0].psn, v[0].msn
 		if v[0].completes {
-			*q.eng.completions.push() = v[0].completion
+			*q.eng.completed() = v[0].completion
 		}
 		switch {
 		case v[0].answer:
@@ -177,7 +177,7 @@ func (q *QP) dropEffects(deliver bool) {
 		if c.Status == ring.Success {
 			c.Status, c.ByteLen = ring.WRFlush, 0
 		}
-		*q.eng.completions.push() = *c
+		*q.eng.completed() = *c
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/numbers"
 	"github.com/softvpi/softvpi/internal/trace"
 	"github.com/softvpi/softvpi/internal/transport/congestion"
+	"github.com/softvpi/softvpi/internal/wakeup"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -60,6 +61,7 @@ type Engine struct {
 	trace       *trace.Recorder
 	packets     *packetNotes // who is told of packets; nil: nobody
 	driver      *Program     // whose turn it is; nil: that of no program
+	bell        *wakeup.Bell // nil: whoever drives it asks it all the time
 	arrived     int          // packets since the last Transmit
 	deferred    clock.Time   // since when Transmit defers ACKs; 0: it does not
 	trail       trailing

@@ -5,6 +5,7 @@ import "github.com/softvpi/softvpi/internal/command"
 // raise queues an asynchronous event of q. A QP raises few kinds of events and each at most once per
 // change of state, so the queue is bounded by the number of QPs.
 func (q *QP) raise(t command.EventType) {
+	q.eng.bell.Ring()
 	*q.eng.events.push() = Event{Type: t, QP: q, QPN: q.num, Context: q.context}
 }
 

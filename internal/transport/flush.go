@@ -70,6 +70,7 @@ func (q *QP) startFlush() {
 		return
 	}
 	q.flushing = true
+	e.bell.Ring()
 	if e.flushTail == nil {
 		e.flushHead = q
 	} else {

@@ -63,6 +63,7 @@ func (e *Engine) SendDatagram(route *frame.Route, qpn uint32, key ib.PKey, mad [
 	if e.mads.queued >= e.cfg.MaxDatagrams {
 		return ErrFull
 	}
+	e.bell.Ring()
 	e.mads.queued++
 	e.mads.waiting |= 1 << route.Priority
 	d := e.mads.out[route.Priority].push()
@@ -110,6 +111,7 @@ func (e *Engine) receiveMAD(in *frame.In, key ib.PKey, rest []byte, pad int) {
 		e.counters.DatagramDrops++
 		return
 	}
+	e.bell.Ring()
 	d := e.mads.in.push()
 	d.Src, d.Dst, d.SrcPort = in.Src, in.Dst, in.SrcPort
 	d.SrcQP, d.PKey, d.SL = uint32(deth.SrcQP()), key, in.SL

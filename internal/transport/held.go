@@ -49,6 +49,7 @@ func (q *QP) holdACK() {
 	if s := q.resp; !s.ack && !q.holding() {
 		s.heldUntil = q.eng.now.Add(heldTime)
 		q.eng.held.push(q)
+		q.eng.bell.Ring()
 	}
 }
 
@@ -113,6 +114,7 @@ func (q *QP) leaveACK() {
 	l := lastACK{route: q.route}
 	copy(l.head[:], o.Head[frame.HeadRoom:o.HeadEnd])
 	q.eng.last = append(q.eng.last, l)
+	q.eng.bell.Ring()
 	q.eng.counters.ACKsSent++
 }
 

@@ -63,6 +63,7 @@ func (q *QP) sendInPlace(out []frame.Out, bytes *int) (n int) {
 	if n > 0 {
 		q.req.inPlace += int32(n)
 		e.inPlace.runs = append(e.inPlace.runs, inPlaceRun{q, n})
+		e.bell.Ring()
 	}
 	switch { // once what was handed out counts
 	case corrupt:
@@ -120,7 +121,7 @@ func (q *QP) completeInPlace(sent []inPlaceSend, status ring.Status) {
 		if !s.told && status == ring.Success {
 			continue
 		}
-		c := q.eng.completions.push()
+		c := q.eng.completed()
 		c.CQ, c.ID, c.Context, c.QPN, c.Timestamp = q.sendCQ, s.id, q.context, q.num, uint64(q.eng.now)
 		c.Op, c.Status = ring.CQSend, status
 		if status == ring.Success {
@@ -167,7 +168,7 @@ func (q *QP) receiveInPlace(w *receive, head, rest []byte, flags ring.CQFlags, t
 	}
 	copy(dst[copy(dst, head):], rest)
 	e := q.eng
-	c := e.completions.push()
+	c := e.completed()
 	c.CQ, c.ID, c.Context, c.QPN, c.Timestamp = q.recvCQ, w.wr.ID, q.context, q.num, uint64(e.now)
 	c.Op, c.Flags, c.ByteLen = ring.CQRecv, flags|ring.ReceiveSide, uint32(n)
 	c.Imm, c.SrcQP = tag, hash

@@ -122,6 +122,7 @@ func (q *QP) waiting() bool { return q.in(waitingKind) }
 
 // activate gives q a turn in Transmit.
 func (q *QP) activate() {
+	q.eng.bell.Ring()
 	if q.carrier == path.ByLoop {
 		if !q.in(localListKind) {
 			q.eng.locals.push(q)

@@ -286,6 +286,7 @@ func (q *QP) stepAlone(e path.Event) {
 	if p.due |= do & drivers; !ok || do&(path.Leave|path.Release) == 0 {
 		return
 	}
+	q.eng.bell.Ring()
 	*q.eng.left.push() = Local{pair: p, to: q.other(), kind: localLeft}
 	if do&path.Leave != 0 {
 		q.leave()

@@ -321,7 +321,7 @@ func (q *QP) complete(r *request, status ring.Status) {
 		e.counters.RequesterCQEErrors++
 	}
 	// In place: copying a struct just written field by field would stall on the pending stores.
-	c := e.completions.push()
+	c := e.completed()
 	c.CQ = q.sendCQ
 	c.ID, c.Context, c.QPN, c.Timestamp = r.wr.ID, q.context, q.num, uint64(e.now)
 	c.Status, c.Op = status, r.wr.Op.CQOp()

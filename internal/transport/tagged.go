@@ -222,7 +222,7 @@ func (r *rendezvous) Release(n int) {
 // completeAs ends a request that completes as something else.
 func (q *QP) completeAs(as *Completion, status ring.Status) {
 	if as != untold {
-		*q.eng.completions.push() = q.ended(as, status)
+		*q.eng.completed() = q.ended(as, status)
 	}
 }
 

@@ -32,9 +32,11 @@ func (t *timers) at(q *QP) *int32 { return &q.timers[t.kind] }
 func (t *timers) arm(q *QP, at clock.Time) {
 	*t.of(q) = at
 	i := t.at(q)
-	switch {
-	case at == clock.Never:
+	if at == clock.Never {
 		return
+	}
+	q.eng.bell.Ring()
+	switch {
 	case *i < 0:
 		*i = int32(len(t.heap))
 		t.heap = append(t.heap, timer{at, q})

@@ -5,7 +5,10 @@ import (
 )
 
 // Unsettle says that the connection manager has something to say about connections: it is asked at the next Complete.
-func (f *Function) Unsettle() { f.unsettled = true }
+func (f *Function) Unsettle() {
+	f.unsettled = true
+	f.bell.Ring()
+}
 
 // Unsettled reports whether it will be.
 func (f *Function) Unsettled() bool { return f.unsettled }

@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/function/rdma/ibport"
 	"github.com/softvpi/softvpi/internal/function/rdma/remotecopy"
 	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/internal/wakeup"
 )
 
 const (
@@ -35,6 +36,9 @@ type Config struct {
 	CM       *cm.Engine
 	IB       *ibport.Port // nil: an Ethernet port
 	Programs Programs
+	// Occupied reports whether their owner has something of its own to do in the function's turns, when Station.Ring has to wake it;
+	// nil: it never has.
+	Occupied func() bool
 }
 
 // Function is an RDMA function.
@@ -50,6 +54,8 @@ type Function struct {
 	unsettled   bool // connections broke since the CM was last asked
 	suspended   bool // a fault: completions stay in the engine
 	worked      bool
+	occupied    func() bool
+	bell        *wakeup.Bell
 	driven      bool       // a program makes this turn
 	held        bool       // it sends nothing for now
 	heldUntil   clock.Time // when it must run if held
@@ -58,7 +64,7 @@ type Function struct {
 // New returns a function.
 func New(cfg Config) *Function {
 	f := &Function{
-		Engine: cfg.Engine, CM: cfg.CM, programs: cfg.Programs,
+		Engine: cfg.Engine, CM: cfg.CM, programs: cfg.Programs, occupied: cfg.Occupied,
 		completions: make([]transport.Completion, completeBatch), events: make([]transport.Event, eventBatch),
 		GSI: gsi.New(gsi.Config{Adapter: cfg.Programs, Engine: cfg.Engine, CM: cfg.CM, IB: cfg.IB}),
 	}
@@ -119,7 +125,10 @@ func (f *Function) Worked() bool {
 }
 
 // Hold makes the function send nothing before the next Advance or Release, but not for long.
-func (f *Function) Hold(now clock.Time) { f.held, f.heldUntil = true, now.Add(holdTime) }
+func (f *Function) Hold(now clock.Time) {
+	f.held, f.heldUntil = true, now.Add(holdTime)
+	f.bell.Ring()
+}
 
 // Held reports whether the function sends nothing because of Hold.
 func (f *Function) Held() bool { return f.held }

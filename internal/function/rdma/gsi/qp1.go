@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/function/rdma/ibport"
 	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/internal/wakeup"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -56,6 +57,7 @@ type QP1 struct {
 	routes map[peer]*frame.Route
 	// handed are the MADs from other adapters of this host, which bypass the links.
 	handed []cm.Datagram
+	Bell   *wakeup.Bell  // of its function; nil: that is asked all the time
 	taken  []cm.Datagram // scratch
 }
 

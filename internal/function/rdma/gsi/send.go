@@ -27,6 +27,7 @@ func (g *QP1) send(now clock.Time, d *cm.Datagram) {
 	if b := g.Adapter.SameHost(d.Local, d.Remote); b != nil && !g.Engine.Owes() {
 		if len(b.handed) < maxHanded {
 			b.handed = append(b.handed, *d)
+			b.Bell.Ring()
 		}
 		return
 	}
