@@ -16,6 +16,8 @@ const (
 	// errorInterval is how often a link is checked for ICMP errors while packets keep the loop from
 	// sleeping.
 	errorInterval = 2 * time.Millisecond
+	// asleepInterval is how often functions that sleep hear what the others hear each errorInterval, unless a wire has changed.
+	asleepInterval = 50 * time.Millisecond
 	// lightInterval is how often the system is asked whether an interface that is down has come back, while something waits for it.
 	lightInterval = 50 * time.Millisecond
 	// A program that polled, or posted after polling, within pollingTime counts as polling. Its doorbells

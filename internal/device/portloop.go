@@ -47,6 +47,7 @@ type portLoop struct {
 	retry     clock.Time // when a full link is tried again
 	errors    []link.Unreachable
 	errorsDue clock.Time
+	asleepDue clock.Time // when functions that sleep are to hear of modes and wires, too
 	rings     RingCounters
 	turns     uint64    // how many it has had
 	fault     portFault // 0: none
@@ -269,12 +270,13 @@ func (p *portLoop) address(w *port.Wire) *links.Address {
 	return nil
 }
 
-// linkErrors passes the ICMP errors of destinations to the functions that sent there.
+// linkErrors passes the ICMP errors of destinations to the functions that sent there, and tells all what has become of their wires.
 func (p *portLoop) linkErrors(now clock.Time) {
 	p.errorsDue = now.Add(errorInterval)
 	p.conflicts()
 	p.tendSwitch(now)
-	for _, a := range p.functions {
+	moved := now >= p.asleepDue
+	for _, a := range p.owners {
 		for _, o := range a.links.All() {
 			if o.Link == nil || o.Shared() {
 				continue
@@ -283,12 +285,21 @@ func (p *portLoop) linkErrors(now clock.Time) {
 			for _, e := range p.errors[:n] {
 				p.unreachable(now, a, e)
 			}
+			moved = o.Moved() || moved
 		}
 	}
-	for _, a := range p.functions {
-		a.hearModes(now)
+	if moved {
+		p.asleepDue = now.Add(asleepInterval)
+		for _, a := range p.functions {
+			a.hearModes(now)
+		}
+		p.followWires()
+		return
 	}
-	p.followWires()
+	for i := 0; i < len(p.awake); i++ {
+		p.awake[i].hearModes(now)
+		p.awake[i].followWire()
+	}
 }
 
 // followWires adapts the functions to the present state of their wires.
@@ -318,7 +329,7 @@ const conflictInterval = time.Minute
 
 // conflicts tells subscribers whose addresses others on the wire use, too.
 func (p *portLoop) conflicts() {
-	for _, a := range p.functions {
+	for _, a := range p.owners {
 		for _, o := range a.links.All() {
 			if o.Link == nil || o.Shared() {
 				continue
