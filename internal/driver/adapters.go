@@ -302,6 +302,7 @@ func (d *Driver) senseAgain(i int) error {
 	if err := d.host.ReplaceAdapter(uint32(i), d.deviceConfig(i, k)); err != nil {
 		return err
 	}
+	d.recallKind(uint32(i))
 	d.tellIdentity(uint32(i))
 	return d.setUp(uint32(i), d.cfg.Adapters[i])
 }

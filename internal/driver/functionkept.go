@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/device"
@@ -37,14 +38,19 @@ func (d *Driver) forgetFunction(f *virtualFunction) error {
 // caller holds changes.
 func (d *Driver) recallFunctions() {
 	for i := range d.running {
-		for _, kept := range d.registry.Functions(d.running[i].known()) {
-			if !kept.Created {
-				continue
-			}
-			if err := d.recallCreated(uint32(i), kept); err != nil {
-				d.log.Warn("a virtual function that was created before is not there", "adapter", d.running[i].Name, "function", kept.Name,
-					"cause", err)
-			}
+		d.recallFunctionsOf(uint32(i))
+	}
+}
+
+// recallFunctionsOf makes those of one adapter that are not there.
+func (d *Driver) recallFunctionsOf(i uint32) {
+	r := d.running[i]
+	for _, kept := range d.registry.Functions(r.known()) {
+		if o := d.functions.find(kept.Name); !kept.Created || o != nil && o.cfg.Owner == i {
+			continue
+		}
+		if err := d.recallCreated(i, kept); err != nil {
+			d.log.Warn("a virtual function that was created before is not there", "adapter", r.Name, "function", kept.Name, "cause", err)
 		}
 	}
 }
@@ -63,14 +69,41 @@ func (d *Driver) recallCreated(i uint32, kept registry.Function) error {
 	return nil
 }
 
+// recallKind makes the virtual functions of adapter i what they are at a port of the other kind, InfiniBand's or Ethernet's, which it has
+// become while it was disabled. Where a port has no room for them they wait. The caller holds changes.
+func (d *Driver) recallKind(i uint32) {
+	for _, f := range d.functions.of(i) {
+		kept, ok := d.registry.Function(d.running[i].known(), f.cfg.Name)
+		if f.byKeys || !ok {
+			continue
+		}
+		d.functions.remove(f)
+		host := f.host
+		f.decision = decision{cfg: device.FunctionConfig{Owner: i, Name: kept.Name}}
+		d.recall(f, kept)
+		d.identify(f)
+		d.functions.add(f)
+		d.releaseHost(host)
+	}
+	d.recallFunctionsOf(i)
+}
+
 // recall applies what is kept of a virtual function. What is not allowed, as its registry key was changed or a group is gone, is left
 // out, and its link is down until somebody has looked at it: a tenant is not to get more than was decided.
 func (d *Driver) recall(f *virtualFunction, kept registry.Function) {
-	if f.set(kept.Settings) == nil {
+	words := slices.DeleteFunc(slices.Clone(kept.Settings), func(w string) bool { // it has another identity at a port of the other kind
+		name, _, _ := strings.Cut(w, "=")
+		return (name == "mac" || name == "guid") && d.suits(f.cfg.Owner, []string{w}) != nil
+	})
+	if d.suits(f.cfg.Owner, words) == nil && f.set(words) == nil {
 		return
 	}
-	for _, word := range kept.Settings {
-		if err := f.set([]string{word}); err != nil {
+	for _, word := range words {
+		err := d.suits(f.cfg.Owner, []string{word})
+		if err == nil {
+			err = f.set([]string{word})
+		}
+		if err != nil {
 			d.refuseKept(f, word, err)
 		}
 	}

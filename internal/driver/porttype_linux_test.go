@@ -3,6 +3,7 @@ package driver
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,6 +197,50 @@ func TestPortsOfADeviceRestartAlone(t *testing.T) {
 		if strings.HasPrefix(e, "LinkDown") && strings.Contains(e, "left") || strings.HasPrefix(e, "AdapterStopped") &&
 			strings.Contains(e, "left") {
 			t.Error("unwanted event: ", e)
+		}
+	}
+}
+
+// TestPortType_Functions: virtual functions of a port that was InfiniBand's wait while it is Ethernet's over a wire that has no room for
+// them, also in a driver that has started meanwhile, and are there when it is InfiniBand's again.
+func TestPortType_Functions(t *testing.T) {
+	cfg := vpi(t, 1)
+	d := start(t, cfg)
+	there := func() (names []string) {
+		for _, f := range d.Functions() {
+			if f.Up && f.Fabric != nil {
+				names = append(names, f.Name)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	come := func(what string, want ...string) {
+		t.Helper()
+		await.Eventually(t, what, func() bool { return slices.Equal(there(), want) })
+	}
+	become := func(kind string) {
+		t.Helper()
+		set(t, d, "left", "PortType1", kind)
+		restart(t, d, "left")
+	}
+	create(t, d, "left", "red", "guid=0x0200c90000000012", "max=100")
+	create(t, d, "left", "blue")
+	come("both are up", "blue", "red")
+	become("2")
+	come("none is up at an Ethernet port")
+	become("1")
+	come("both are up again", "blue", "red")
+	become("2")
+	stop(t, d)
+	d = start(t, cfg)
+	defer func() { stop(t, d) }()
+	come("none is up at the Ethernet port of the next driver")
+	become("1")
+	come("both are up there, too", "blue", "red")
+	for _, f := range d.Functions() {
+		if f.Name == "red" && (f.Max != 100 || len(f.Fabric.GUIDs) == 0 || f.Fabric.GUIDs[0] != "0x0200c90000000012") {
+			t.Errorf("its settings are %+v, %+v", f, f.Fabric)
 		}
 	}
 }
