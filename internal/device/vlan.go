@@ -64,9 +64,11 @@ func (a *adapter) handedDown() (of Virtual, err error) {
 		return of, nil
 	case a.removed || a.vlanInterface():
 		return of, command.Errorf(command.Invalid, "Owner: %q is a VLAN interface itself, or gone", a.name)
-	case a.cfg.VLAN != 0 || a.subnet() != 0:
-		return of, command.Errorf(command.Unsupported, "Owner: the frames of %q are in VLAN %d, and virtual subnet %d: those of its VLAN interfaces "+
-			"would be too", a.name, a.cfg.VLAN, a.subnet())
+	case a.cfg.VLAN != 0: // the embedded switch drops what it tags itself
+		return of, command.Errorf(command.Unsupported, "Owner: the host puts the frames of %q in VLAN %d, and it may have no tags of its own",
+			a.name, a.cfg.VLAN)
+	case a.subnet() != 0: // RFC 7348, 6.1; RFC 7637, 3.3
+		return of, command.Errorf(command.Unsupported, "Owner: %q is in virtual subnet %d, where frames have no tags", a.name, a.subnet())
 	}
 	v := a.cfg.Virtual
 	return Virtual{Share: v.Share, Link: v.Link, Trust: v.Trust, NoRDMA: v.NoRDMA, Blocked: v.Blocked}, nil

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -138,6 +139,7 @@ func TestVLAN_OfFunction(t *testing.T) {
 	set := func(words ...string) error { return d.setFunction(api.FunctionRequest{Name: "red", Settings: words}) }
 	create("red", "address=192.0.2.11/24")
 	create("blue", "vlan=30")
+	create("green", "vsid=5001")
 	v := mustVLAN(t, d, "RED", 10, "198.51.100.11/24")
 	is := func(when, mac string, up bool) {
 		t.Helper()
@@ -167,11 +169,16 @@ func TestVLAN_OfFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wrong *api.FieldError
-	if err := set("vlan=10"); !errors.As(err, &wrong) || wrong.Field != "vlan, vsid" {
-		t.Errorf("a VLAN of its own: %v", err)
+	for _, own := range []string{"vlan=10", "vsid=5001"} {
+		if err := set(own); !errors.As(err, &wrong) || wrong.Field != "vlan, vsid" {
+			t.Errorf("%s of its own: %v", own, err)
+		}
 	}
-	if _, err := d.CreateVLAN(api.VLANRequest{Owner: "blue", Name: "X", ID: 11}); !errors.As(err, &wrong) || wrong.Field != "adapter or team" {
-		t.Errorf("of a function in a VLAN: %v", err)
+	for owner, why := range map[string]string{"blue": "in VLAN 30", "green": "virtual subnet 5001"} { // the host's tag, and none: RFC 7348, 6.1
+		_, err := d.CreateVLAN(api.VLANRequest{Owner: owner, Name: "X", ID: 11})
+		if !errors.As(err, &wrong) || wrong.Field != "adapter or team" || !strings.Contains(wrong.Value, why) {
+			t.Errorf("of %s: %v, want one that says %q", owner, err, why)
+		}
 	}
 	restart(t, d, "a")
 	is("restarted", "02:00:00:00:00:21", true)

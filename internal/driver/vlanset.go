@@ -186,16 +186,22 @@ func (d *Driver) checkVLANPlace(next *registry.VLAN) error {
 	return nil
 }
 
-// checkFunctionVLAN returns why a virtual function has no VLAN interfaces.
+// checkFunctionVLAN returns why a virtual function has no VLAN interfaces. Whoever set vlan= of one has its frames tagged for it, and the
+// function is not to know: what it tags itself is dropped by the switch in the port, and the manual takes the keys of VLANs away from it
+// (WinOF 5.50, 4.6.5: no VlanId there; change log, 659090: *PriorityVLANTag has neither priority nor VLAN). In a
+// virtual subnet a frame has no tag (RFC 7348, 6.1: discarded; RFC 7637, 3.3: must not, dropped).
 func (d *Driver) checkFunctionVLAN(f *virtualFunction) error {
 	named := strconv.Quote(f.cfg.Name)
 	switch {
 	case d.infiniBand(int(f.cfg.Owner)):
 		return fmt.Errorf("%w: the virtual function %s is at an InfiniBand port, whose VLANs are partitions: pkeys= says which it has",
 			api.ErrUnsupported, named)
-	case f.cfg.VLAN != 0 || f.cfg.Virtual.VSID != 0:
-		return api.Wrong("adapter or team", fmt.Sprintf("%s, whose frames are in VLAN %d and virtual subnet %d", named, f.cfg.VLAN, f.cfg.Virtual.VSID),
-			"a virtual function with vlan=0 and vsid=0")
+	case f.cfg.VLAN != 0:
+		return api.Wrong("adapter or team", fmt.Sprintf("%s, whose frames the host puts in VLAN %d, so that it may have no tags of its own",
+			named, f.cfg.VLAN), "a virtual function with vlan=0")
+	case f.cfg.Virtual.VSID != 0:
+		return api.Wrong("adapter or team", fmt.Sprintf("%s in virtual subnet %d, where frames have no tags (RFC 7348, 6.1; RFC 7637, 3.3)",
+			named, f.cfg.Virtual.VSID), "a virtual function with vsid=0")
 	}
 	return nil
 }
