@@ -13,6 +13,7 @@ type Team struct {
 	TypeNumber int          `json:"type_number" doc:"The type as vlan_config prints it."`
 	FailBack   bool         `json:"fail_back_to_primary"`
 	Carrier    string       `json:"carrier,omitempty" doc:"The adapter that has the team's address and functions: its first member. The others have none while they are members."`
+	Beside     []string     `json:"beside,omitempty" doc:"Adapters that stand on the team beside its carrier: those that share the wire of a member."`
 	Members    []TeamMember `json:"members"`
 	VLANs      []string     `json:"vlans" doc:"The names of its VLAN interfaces."`
 }

@@ -228,7 +228,7 @@ func (h *Host) sharedPort(cfg *AdapterConfig) (*adapter, error) {
 
 // ReplaceAdapter replaces a disabled adapter by another, for instance when its port has changed between
 // InfiniBand and Ethernet. The new one keeps the index but not the counters, and is disabled at first.
-// Errors are those of AddAdapter, and Busy while the old adapter is enabled; the old one then stays.
+// Errors are those of AddAdapter, and Busy while the old adapter is enabled or others share its port; the old one then stays.
 func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 	cfg.Disabled = true
 	if err := cfg.complete(); err != nil {
@@ -253,19 +253,21 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 					o.cfg.Addr)
 			}
 		}
-		if len(old.port.functions) > 1 || cfg.ShareWith != nil {
-			return command.Errorf(command.Busy, "adapter %q shares its port with other functions", old.name)
-		}
-		a, err := newAdapter(h, cfg, nil, more, mac)
+		owner, err := h.replacedPort(old, &cfg)
 		if err != nil {
 			return err
 		}
+		a, err := newAdapter(h, cfg, owner, more, mac)
+		if err != nil {
+			return err
+		}
+		h.leavePort(old, a)
 		_ = old.close()
 		a.index = index
 		if known {
 			a.begins(wire)
 		}
-		h.adapters[index], h.ports[slices.Index(h.ports, old.port)] = a, a.port
+		h.adapters[index] = a
 		if taps := old.links.Taps(); len(taps) > 0 { // captures are the adapter's, whatever its port is
 			a.watched = old.watched
 			a.watch()

@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/capture"
 	"github.com/softvpi/softvpi/internal/link/datagram"
+	"github.com/softvpi/softvpi/internal/link/vswitch"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -183,6 +185,49 @@ func TestSharedPort_Refused(t *testing.T) {
 	if n := len(h.adapters); n != 2 {
 		t.Errorf("there are %d adapters, want 2", n)
 	}
+}
+
+// TestSharedPort_Replaced: an adapter leaves the port that it shares for one of its own, and comes back, while another goes on there; then
+// it may be replaced whose port that is.
+func TestSharedPort_Replaced(t *testing.T) {
+	one, _, third := threeEnds(t)
+	h, owner, second := one.host, uint32(0), uint32(1)
+	alone := func(last byte) AdapterConfig {
+		s, err := vswitch.New(bridge.Config{})
+		one.check(err)
+		p, err := s.Open(vswitch.PortConfig{PortConfig: bridge.PortConfig{PVID: 1, MTU: 4200}, Notify: h.Wake})
+		one.check(err)
+		return AdapterConfig{Name: "port " + itoa(uint32(last)), Addr: netip.AddrFrom4([4]byte{10, 79, 0, last}),
+			MAC: [6]byte{2, 0, 0, 0, 9, last}, Link: p, Path: PathWire}
+	}
+	before := connect(one.idleQP(), third.idleQP())
+	one.check(h.SetAdapterState(second, false))
+	one.check(h.ReplaceAdapter(second, alone(2)))
+	one.check(h.SetAdapterState(second, true))
+	ports := func(want int) {
+		t.Helper()
+		h.lock()
+		defer h.unlock()
+		if n := len(h.ports); n != want || len(h.adapters[owner].port.functions) != 3-want {
+			t.Errorf("there are %d ports, and %d functions at the first, want %d ports", n, len(h.adapters[owner].port.functions), want)
+		}
+	}
+	ports(2)
+	exchange(t, before, 5000)
+	one.check(h.SetAdapterState(second, false))
+	back := alone(2)
+	one.check(back.Link.Close())
+	back.Link, back.ShareWith = nil, &owner
+	one.check(h.ReplaceAdapter(second, back))
+	one.check(h.SetAdapterState(second, true))
+	ports(1)
+	exchange(t, before, 5000)
+	exchange(t, connect(newProgram(t, h, second).idleQP(), third.idleQP()), 5000)
+	one.check(h.SetAdapterState(second, false))
+	refused(t, "its own port again", h.ReplaceAdapter(second, back), command.Busy)
+	one.check(h.ReplaceAdapter(second, alone(2)))
+	one.check(h.SetAdapterState(owner, false))
+	one.check(h.ReplaceAdapter(owner, alone(1)))
 }
 
 // TestSharedPort_CountedAndShown: each function of a port counts its own frames, those between functions as RDMA's alone, and a

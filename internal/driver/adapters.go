@@ -51,6 +51,21 @@ func (d *Driver) addAdapters() (err error) {
 			return err
 		}
 	}
+	return d.joinLater()
+}
+
+// joinLater has adapters stand on teams whose carriers come after them.
+func (d *Driver) joinLater() error {
+	for i, r := range d.running {
+		if !r.parked || d.Roster.Idle(i) {
+			continue
+		}
+		if err := d.unpark(i); err != nil {
+			err = fmt.Errorf("adapter %q on its team: %w", r.Name, err)
+			d.events.Raise(r.Generation, events.AdapterStartFailed{Adapter: r.Name, Cause: err})
+			return err
+		}
+	}
 	return nil
 }
 
@@ -71,7 +86,7 @@ func (d *Driver) addAdapter(i int) error {
 	}
 	k := d.keys(i)
 	cfg := d.deviceConfig(i, k)
-	if d.Roster.Idle(i) {
+	if d.Roster.Idle(i) || d.standsAt(i) > i {
 		if err := d.putAside(i, &cfg); err != nil {
 			return err
 		}

@@ -9,24 +9,28 @@ import (
 	"github.com/softvpi/softvpi/internal/link/vswitch"
 )
 
-// rewire puts adapters on the wires that they are to have now that a team has changed. Each is disabled and enabled, as the manual has it
-// (WinOF 5.50, 4.2.8.3: "gets refreshed"). The caller holds changes.
-func (d *Driver) rewire(list []int) (err error) {
-	each := func(do func(int) error) {
+// rewire puts members of a team, and those beside them, on the wires that they are to have now that the team has changed. Each is disabled
+// and enabled, as the manual has it (WinOF 5.50, 4.2.8.3: "gets refreshed"). The caller holds changes.
+func (d *Driver) rewire(members []int) (err error) {
+	each := func(list []int, do func(int) error) {
 		for _, i := range list {
 			if e := do(i); e != nil {
 				err = errors.Join(err, fmt.Errorf("adapter %q: %w", d.running[i].Name, e))
 			}
 		}
 	}
-	each(d.park)
-	each(func(i int) error {
+	back := func(i int) error {
 		if d.Roster.Idle(i) || !d.running[i].parked {
 			return nil
 		}
 		return d.unpark(i)
-	})
-	d.endIdle(list)
+	}
+	beside := d.beside(members)
+	each(beside, d.park) // from the ports that are those of members
+	each(members, d.park)
+	each(members, back)
+	each(beside, back)
+	d.endIdle(members)
 	return err
 }
 
@@ -56,10 +60,11 @@ func (d *Driver) park(i int) error {
 
 // replace puts another adapter in the place of a disabled one. If it cannot, its link is closed.
 func (d *Driver) replace(i int, cfg device.AdapterConfig) error {
-	if err := d.host.ReplaceAdapter(uint32(i), cfg); err != nil {
-		return errors.Join(err, cfg.Link.Close())
+	err := d.host.ReplaceAdapter(uint32(i), cfg)
+	if err != nil && cfg.Link != nil {
+		err = errors.Join(err, cfg.Link.Close())
 	}
-	return nil
+	return err
 }
 
 // putAside gives an adapter a wire with nobody at its other end, in place of its own.
@@ -85,7 +90,10 @@ func (d *Driver) unpark(i int) error {
 		return err
 	}
 	if err := d.putHost(i, &cfg); err != nil {
-		return errors.Join(err, cfg.Link.Close())
+		if cfg.Link != nil {
+			err = errors.Join(err, cfg.Link.Close())
+		}
+		return err
 	}
 	if err := d.replace(i, cfg); err != nil {
 		return err

@@ -151,7 +151,7 @@ func (d *Driver) deviceConfig(i int, k keys) device.AdapterConfig {
 	a, r := &d.cfg.Adapters[i], d.running[i]
 	cfg, at := d.plainConfig(a), d.cfg.Slot(i)
 	cfg.UDPPort, cfg.Device, cfg.Port = k.UDPPort, at.Device, uint32(at.Port)
-	wire := &d.cfg.Adapters[d.cfg.FirstOnWire(i)]
+	wire := &d.cfg.Adapters[d.standsAt(i)]
 	cfg.Speed, cfg.Limited = uint64(wire.Speed)*1e9, wire.LimitSpeed
 	if r.Generation == catalogue.MLX4 {
 		cfg.DeviceID = device.DeviceMLX4

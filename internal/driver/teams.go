@@ -1,6 +1,9 @@
 package driver
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +49,62 @@ func (t teamDriver) VLANs(owner string) (names []string) {
 // OpenWire implements teams.Driver.
 func (t teamDriver) OpenWire(a *config.Adapter, udpPort uint16) (link.Link, error) {
 	return t.d.openWire(a, udpPort)
+}
+
+// Clash implements teams.Driver.
+func (t teamDriver) Clash(members []int, mac [6]byte) error {
+	d := t.d
+	type station struct {
+		mac  [6]byte
+		vlan uint16
+	}
+	has := map[station]string{}
+	take := func(mac [6]byte, vlan uint16, who string) error {
+		if o := has[station{mac, vlan}]; o != "" {
+			return api.Wrong("MAC", fmt.Sprintf("%s, of %s and of %s", net.HardwareAddr(mac[:]), o, who), "another MAC for each that stands on the team")
+		}
+		has[station{mac, vlan}] = who
+		return nil
+	}
+	err := take(mac, d.cfg.Adapters[members[0]].VLAN, "the team")
+	for _, i := range append(d.beside(members), members[0]) {
+		if i != members[0] {
+			a := &d.cfg.Adapters[i]
+			err = errors.Join(err, take(a.StationMAC(), a.VLAN, "adapter "+strconv.Quote(a.Name)))
+		}
+		for _, f := range d.functions.of(uint32(i)) {
+			err = errors.Join(err, take(f.cfg.MAC, f.cfg.VLAN, "virtual function "+strconv.Quote(f.cfg.Name)))
+		}
+	}
+	return err
+}
+
+// Beside implements teams.Driver.
+func (t teamDriver) Beside(members []int) (names []string) {
+	for _, i := range t.d.beside(members) {
+		names = append(names, t.d.running[i].Name)
+	}
+	return names
+}
+
+// beside returns the adapters that share the wires of others.
+func (d *Driver) beside(members []int) (list []int) {
+	for i := range d.cfg.Adapters {
+		if first := d.cfg.FirstOnWire(i); first != i && slices.Contains(members, first) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// standsAt returns the adapter at whose port adapter i is, unless it is idle: itself, the first on its wire, or, if a team has that wire,
+// who carries the team.
+func (d *Driver) standsAt(i int) int {
+	first := d.cfg.FirstOnWire(i)
+	if t, _ := d.Roster.Of(first); t != nil && i != first {
+		return d.Roster.Present(t)[0]
+	}
+	return first
 }
 
 // Wake implements teams.Driver.

@@ -20,7 +20,7 @@ func (d *Driver) putOnWire(i int, cfg *device.AdapterConfig) error {
 	if a.Gateway.IsValid() {
 		cfg.Gateways = []netip.Addr{a.Gateway}
 	}
-	if first := uint32(d.cfg.FirstOnWire(i)); first != uint32(i) {
+	if first := uint32(d.standsAt(i)); first != uint32(i) {
 		cfg.ShareWith = &first
 		return nil
 	}
@@ -53,8 +53,8 @@ func (d *Driver) openWire(a *config.Adapter, udpPort uint16) (link.Link, error) 
 
 // wireName returns what packets of adapter i travel on. The caller holds changes.
 func (d *Driver) wireName(i int) string {
-	switch t, place := d.Roster.Of(i); {
-	case place == 0:
+	switch t, place := d.Roster.Of(d.cfg.FirstOnWire(i)); {
+	case place == 0 || place > 0 && !d.Roster.Idle(i):
 		return "team " + t.Name
 	case place > 0:
 		return "none: team " + t.Name + " has it"

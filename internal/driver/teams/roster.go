@@ -10,6 +10,7 @@
 package teams
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -34,6 +35,10 @@ type Driver interface {
 	Named(name string) (int, error)
 	// InfiniBand reports whether an adapter's port is one.
 	InfiniBand(i int) bool
+	// Beside returns the names of the adapters that share the wires of others, and stand on a team with those.
+	Beside(members []int) []string
+	// Clash refuses a MAC for a team of these members if somebody else who is to stand on it has that too, or two others have one.
+	Clash(members []int, mac [6]byte) error
 	// Functions is how many virtual functions use an adapter's wire.
 	Functions(i int) int
 	// VLANs returns the names of the VLAN interfaces of an adapter or a team with this GUID.
@@ -120,9 +125,9 @@ func (r *Roster) noMember(i int) string {
 	case a.Link == config.LinkFabric:
 		return "an adapter that is no host of a fabric"
 	}
-	for j := range r.cfg.Adapters {
-		if j != i && r.cfg.Adapters[j].SameWire(a) {
-			return "an adapter that has its wire alone, and does not share it with " + strconv.Quote(r.name(j))
+	for j := range i {
+		if r.cfg.Adapters[j].SameWire(a) {
+			return fmt.Sprintf("%q, which is first on the wire of both; %q stands on the team with it", r.name(j), r.name(i))
 		}
 	}
 	return ""

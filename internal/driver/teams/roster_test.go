@@ -78,6 +78,8 @@ func (h *house) Adapter(i int) registry.Adapter { return h.known[i] }
 func (h *house) InfiniBand(int) bool            { return false }
 func (h *house) Functions(int) int              { return 0 }
 func (h *house) VLANs(string) []string          { return nil }
+func (h *house) Beside([]int) []string          { return nil }
+func (h *house) Clash([]int, [6]byte) error     { return nil }
 func (h *house) Wake()                          {}
 
 func (h *house) Named(name string) (int, error) {

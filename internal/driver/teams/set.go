@@ -225,10 +225,10 @@ func membersText(t *api.Team) string {
 
 // change makes a team another one, all or nothing: what its members were is put back if they cannot be what they are to be.
 func (r *Roster) change(t *Team, next registry.Team) error {
-	if err := r.check(&next); err != nil {
+	before := t.Team
+	if err := r.check(&before, &next); err != nil {
 		return err
 	}
-	before := t.Team
 	touched := r.present(&before)
 	for _, i := range r.present(&next) {
 		if !slices.Contains(touched, i) {
@@ -256,10 +256,14 @@ func (r *Roster) change(t *Team, next registry.Team) error {
 	return errors.Join(err, back)
 }
 
-// check returns what is wrong with a team, by the rules of its engine.
-func (r *Roster) check(t *registry.Team) error {
-	c := r.engine(t, r.present(t))
+// check returns what is wrong with a team, by the rules of its engine, and with its MAC and those of whoever is to stand on it.
+func (r *Roster) check(before, next *registry.Team) error {
+	members, were := r.present(next), r.present(before)
+	c, o := r.engine(next, members), r.engine(before, were)
 	err := c.Check()
+	if err == nil && len(members) > 0 && (len(members) > len(were) || c.MAC() != o.MAC()) {
+		err = r.cfg.Driver.Clash(members, c.MAC())
+	}
 	var e *team.Error
 	if !errors.As(err, &e) {
 		return err

@@ -121,7 +121,7 @@ func (r *Roster) describe(t *Team) api.Team {
 		o.Members = append(o.Members, m)
 	}
 	if len(present) > 0 {
-		o.Carrier = r.name(present[0])
+		o.Carrier, o.Beside = r.name(present[0]), r.cfg.Driver.Beside(present)
 	}
 	return o
 }
