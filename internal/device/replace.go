@@ -32,3 +32,17 @@ func (h *Host) leavePort(old, a *adapter) {
 	}
 	h.ports = slices.Replace(h.ports, at, at+ports, own...)
 }
+
+// ChangeWire calls change, which gives a link of an adapter's, made of others, one more or one less, while nobody uses it. What is not part
+// of it any more may be closed afterwards.
+func (h *Host) ChangeWire(change func() error) error {
+	err := func() error {
+		h.lock()
+		defer h.finish()
+		h.watched++
+		h.sleep.wake()
+		return change()
+	}()
+	h.evict()
+	return err
+}

@@ -9,28 +9,36 @@ import (
 	"github.com/softvpi/softvpi/internal/link/vswitch"
 )
 
-// rewire puts members of a team, and those beside them, on the wires that they are to have now that the team has changed. Each is disabled
-// and enabled, as the manual has it (WinOF 5.50, 4.2.8.3: "gets refreshed"). The caller holds changes.
-func (d *Driver) rewire(members []int) (err error) {
-	each := func(list []int, do func(int) error) {
-		for _, i := range list {
-			if e := do(i); e != nil {
-				err = errors.Join(err, fmt.Errorf("adapter %q: %w", d.running[i].Name, e))
-			}
-		}
-	}
+// A member of a team, and those beside it, are disabled and enabled when it comes or goes, as the manual has it (WinOF 5.50, 4.2.8.3: "gets
+// refreshed"). The others are when the team itself becomes another. Callers hold changes.
+
+// parkAll takes members of a team, and those beside them, off their wires.
+func (d *Driver) parkAll(members []int) error {
+	err := d.each(d.beside(members), d.park) // from the ports that are those of members
+	return errors.Join(err, d.each(members, d.park))
+}
+
+// unparkAll puts members of a team, and those beside them, on the wires that they are to have now, as far as they were taken off.
+func (d *Driver) unparkAll(members []int) error {
 	back := func(i int) error {
 		if d.Roster.Idle(i) || !d.running[i].parked {
 			return nil
 		}
 		return d.unpark(i)
 	}
-	beside := d.beside(members)
-	each(beside, d.park) // from the ports that are those of members
-	each(members, d.park)
-	each(members, back)
-	each(beside, back)
+	err := d.each(members, back)
+	err = errors.Join(err, d.each(d.beside(members), back))
 	d.endIdle(members)
+	return err
+}
+
+// each does something with adapters, and names those with which it cannot.
+func (d *Driver) each(list []int, do func(int) error) (err error) {
+	for _, i := range list {
+		if e := do(i); e != nil {
+			err = errors.Join(err, fmt.Errorf("adapter %q: %w", d.running[i].Name, e))
+		}
+	}
 	return err
 }
 

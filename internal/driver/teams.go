@@ -110,8 +110,14 @@ func (d *Driver) standsAt(i int) int {
 // Wake implements teams.Driver.
 func (t teamDriver) Wake() { t.d.host.Wake() }
 
-// Rewire implements teams.Driver.
-func (t teamDriver) Rewire(adapters []int) error { return t.d.rewire(adapters) }
+// ChangeWire implements teams.Driver.
+func (t teamDriver) ChangeWire(change func() error) error { return t.d.host.ChangeWire(change) }
+
+// Park implements teams.Driver.
+func (t teamDriver) Park(members []int) error { return t.d.parkAll(members) }
+
+// Unpark implements teams.Driver.
+func (t teamDriver) Unpark(members []int) error { return t.d.unparkAll(members) }
 
 // adapterNamed finds an adapter by its GUID, with braces or not, or by its name.
 func (d *Driver) adapterNamed(name string) (int, error) {

@@ -90,6 +90,9 @@ func newPort(cfg *Config, g *group, c Port) port {
 	return p
 }
 
+// SetMAC gives a port whose link is down the address that its data units come from.
+func (s *System) SetMAC(i int, mac eth.MAC) { s.ports[i].mac = mac }
+
 // SetUp says whether the link of a port is up, and what it carries, in bits per second.
 func (s *System) SetUp(now clock.Time, i int, up bool, rate uint64) {
 	p := &s.ports[i]

@@ -119,7 +119,7 @@ func (t *Team) note() {
 	for i := range t.members {
 		m := &t.members[i]
 		n := News{i, m.status(), m.role()}
-		if n.Status == m.noted.Status && n.Role == m.noted.Role {
+		if m.gone || n.Status == m.noted.Status && n.Role == m.noted.Role {
 			continue
 		}
 		m.noted = n

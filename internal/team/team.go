@@ -8,9 +8,10 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// Team is several links that are one. Its members are known by their places in its configuration.
+// Team is several links that are one. Its members are known by their places: those in its configuration, and then those that Join gives.
 type Team struct {
-	cfg     Config
+	cfg     Config // with the members that there are
+	mac     eth.MAC
 	members []member
 	active  int // -1: none, or all alike
 	lacp    *lacp.System
@@ -36,6 +37,7 @@ type member struct {
 	Member
 	own          eth.MAC // that it sends from, and is told to peers, while it is not active
 	up, disabled bool
+	gone         bool // it has left, and its place is free
 	known        bool // whether its link is up has been said
 	proves       bool // its link came back a moment ago, and is proven at:
 	proven       clock.Time
@@ -63,7 +65,8 @@ func New(cfg Config) (*Team, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	t := &Team{cfg: cfg, active: -1, announced: len(announcements), announce: clock.Never, proving: clock.Never, peers: newPeers()}
+	t := &Team{cfg: cfg, mac: cfg.MAC(), active: -1, announced: len(announcements), announce: clock.Never, proving: clock.Never,
+		peers: newPeers()}
 	for _, m := range cfg.Members {
 		t.members = append(t.members, member{Member: m})
 	}
@@ -74,18 +77,21 @@ func New(cfg Config) (*Team, error) {
 		return t, nil
 	}
 	g := lacp.Group{Key: key, Passive: cfg.Passive, Fast: cfg.Fast, Choice: cfg.Choice}
+	for i := range MostMembers { // those of members that are still to join are down
+		g.Ports = append(g.Ports, lacp.Port{Number: uint16(i + 1)})
+	}
 	for i, m := range cfg.Members {
-		g.Ports = append(g.Ports, lacp.Port{Number: uint16(i + 1), MAC: m.MAC})
+		g.Ports[i].MAC = m.MAC
 	}
 	var err error
-	t.lacp, err = lacp.New(lacp.Config{System: cfg.MAC(), Groups: []lacp.Group{g}})
+	t.lacp, err = lacp.New(lacp.Config{System: t.mac, Groups: []lacp.Group{g}})
 	return t, err
 }
 
-// MAC returns the team's address.
-func (t *Team) MAC() eth.MAC { return t.cfg.MAC() }
+// MAC returns the team's address, which stays what it is, whoever joins and leaves.
+func (t *Team) MAC() eth.MAC { return t.mac }
 
-// Members returns how many members there are.
+// Members returns how many places of members there are.
 func (t *Team) Members() int { return len(t.members) }
 
 // SetStations says whom the team serves from now on.
@@ -104,7 +110,9 @@ func (t *Team) SetStations(list []Station) {
 		}
 	}
 	for i := range t.members {
-		t.macs[t.members[i].own] = true
+		if m := &t.members[i]; !m.gone {
+			t.macs[m.own] = true
+		}
 	}
 }
 

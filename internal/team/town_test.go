@@ -3,6 +3,7 @@ package team
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -17,7 +18,9 @@ type town struct {
 	*rapid.T
 	team  *Team
 	now   clock.Time
-	up    []bool
+	up    []bool          // by place: the link of a member that there is
+	in    []bool          // whether there is a member
+	made  int             // how many there were
 	port  map[eth.MAC]int // where the switch has seen an address; members first, then peers
 	peers []resident
 	homes []Station
@@ -40,16 +43,19 @@ func home(n int) Station {
 	return Station{MAC: mac, Addrs: []netip.Addr{netip.AddrFrom4(v4), netip.AddrFrom16(v6)}}
 }
 
+// places is how many members a town's team has at most.
+const places = 5
+
 func newTown(t *testing.T, r *rapid.T) *town {
 	n := rapid.IntRange(1, 4).Draw(r, "members")
 	kind := rapid.SampledFrom([]Type{AFT, SLB, RLB, ALB}).Draw(r, "type")
-	w := &town{T: r, port: map[eth.MAC]int{}, up: make([]bool, n)}
+	w := &town{T: r, port: map[eth.MAC]int{}, up: make([]bool, places), in: make([]bool, places), made: n}
 	w.team = teamOf(t, kind, n, func(c *Config) {
 		c.NoFailBack = rapid.Bool().Draw(r, "stays")
 		c.Members[rapid.IntRange(0, n-1).Draw(r, "primary")].Primary = true
 	})
-	for i := range w.up {
-		w.up[i] = true
+	for i := range n {
+		w.up[i], w.in[i] = true, true
 	}
 	for n := range rapid.IntRange(1, 3).Draw(r, "stations") {
 		w.homes = append(w.homes, home(n))
@@ -159,15 +165,44 @@ func (w *town) question(p int) {
 	}
 }
 
-// flip takes a member's link down or up; the switch forgets who was there.
+// flip takes a member's link down or up, if it is there; the switch forgets who was there.
 func (w *town) flip(i int) {
+	if !w.in[i] {
+		return
+	}
 	w.up[i] = !w.up[i]
+	w.forget(i)
+	w.team.SetLink(w.now, i, w.up[i], gigabit)
+}
+
+func (w *town) forget(i int) {
 	for mac, p := range w.port {
 		if p == i {
 			delete(w.port, mac)
 		}
 	}
-	w.team.SetLink(w.now, i, w.up[i], gigabit)
+}
+
+// leave takes a member out, if it is there, and join has another come.
+func (w *town) leave(i int) {
+	if w.in[i] {
+		w.up[i], w.in[i] = false, false
+		w.forget(i)
+		w.team.Leave(w.now, i)
+	}
+}
+
+func (w *town) join() {
+	if !slices.Contains(w.in, false) {
+		return
+	}
+	i, err := w.team.Join(Member{MAC: memberMAC(w.made)})
+	if err != nil || w.in[i] {
+		w.Fatalf("another member is at place %d: %v", i, err)
+	}
+	w.made++
+	w.up[i], w.in[i] = true, true
+	w.team.SetLink(w.now, i, true, gigabit)
 }
 
 // check has each peer that knows its station send to it: that gets the frame once, at its own MAC.
@@ -212,14 +247,14 @@ func (w *town) checkShares() {
 // String shows the members.
 func (w *town) String() string {
 	s := ""
-	for i := range w.up {
+	for i := range w.team.Members() {
 		s += fmt.Sprintf("[%d %v %v %+v] ", i, w.up[i], w.team.Own(i), w.team.Status(i))
 	}
 	return fmt.Sprintf("%s active %d", s, w.team.active)
 }
 
-// TestTown: whatever fails and comes back, whoever asks whom, and however many stations there are, as long as a member is up every peer
-// that knows its station reaches it, and that gets each frame once.
+// TestTown: whatever fails and comes back, whichever members leave and join, whoever asks whom, and however many stations there are, as
+// long as a member is up every peer that knows its station reaches it, and that gets each frame once.
 func TestTown(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newTown(t, r)
@@ -228,6 +263,8 @@ func TestTown(t *testing.T) {
 			"ask":      func(r *rapid.T) { w.ask(rapid.IntRange(0, len(w.peers)-1).Draw(r, "peer")) },
 			"question": func(r *rapid.T) { w.question(rapid.IntRange(0, len(w.peers)-1).Draw(r, "peer")) },
 			"flip":     func(r *rapid.T) { w.flip(rapid.IntRange(0, len(w.up)-1).Draw(r, "member")) },
+			"leave":    func(r *rapid.T) { w.leave(rapid.IntRange(0, len(w.up)-1).Draw(r, "member")) },
+			"join":     func(*rapid.T) { w.join() },
 			"wait": func(r *rapid.T) {
 				w.now = w.now.Add(rapid.SampledFrom(announcements[1:]).Draw(r, "wait"))
 				w.settle()

@@ -30,9 +30,10 @@ func (o *open) counted() counters.Team {
 	}
 	taken := map[string]bool{}
 	for k := range s.Members {
-		m, name := &s.Members[k], o.members[k].name()
+		m := &s.Members[k]
+		name := m.Name
 		for n := 2; taken[name]; n++ { // several ports of one switch
-			name = fmt.Sprintf("%s (%d)", o.members[k].name(), n)
+			name = fmt.Sprintf("%s (%d)", m.Name, n)
 		}
 		taken[name] = true
 		if m.Role == team.Active {
@@ -43,14 +44,6 @@ func (o *open) counted() counters.Team {
 		t.Members = append(t.Members, countedMember(name, m))
 	}
 	return t
-}
-
-// name is that of the adapter, or of the wire.
-func (m *openMember) name() string {
-	if m.adapter != "" {
-		return m.adapter
-	}
-	return m.wire
 }
 
 func countedMember(name string, m *linkteam.MemberStatus) counters.TeamMember {

@@ -33,11 +33,11 @@ func (r *Roster) follow() {
 	}()
 }
 
-// of returns who takes the news of the team of adapter i, whose members have these names. More than mostNews that wait are lost.
-func (n *news) of(i int, names []string) func(team.News) {
-	return func(m team.News) {
+// of returns who takes the news of the team of adapter i. More than mostNews that wait are lost.
+func (n *news) of(i int) func(string, team.News) {
+	return func(member string, m team.News) {
 		select {
-		case n.news <- memberNews{i, names[m.Member], m}:
+		case n.news <- memberNews{i, member, m}:
 		default:
 		}
 	}

@@ -29,11 +29,10 @@ func (r *Roster) putOnConfigured(i int, cfg *device.AdapterConfig) (err error) {
 			err = errors.Join(err, closeAll(c.Links))
 		}
 	}()
-	var names []string
 	for k := range a.Team.Members {
-		names = append(names, a.Team.Members[k].String())
+		c.Names = append(c.Names, a.Team.Members[k].String())
 	}
-	c.Changed = r.news.of(i, names)
+	c.Changed = r.news.of(i)
 	for k := range a.Team.Members {
 		if c.Team.Members[k].MAC, err = a.MemberMAC(k); err != nil {
 			return err
@@ -64,11 +63,10 @@ func (r *Roster) putOnMade(t *Team, cfg *device.AdapterConfig) (err error) {
 			err = errors.Join(err, closeAll(c.Links))
 		}
 	}()
-	var names []string
 	for _, i := range members {
-		names = append(names, r.name(i))
+		c.Names = append(c.Names, r.name(i))
 	}
-	c.Changed = r.news.of(members[0], names)
+	c.Changed = r.news.of(members[0])
 	for _, i := range members {
 		l, err := r.cfg.Driver.OpenWire(&r.cfg.Adapters[i], cfg.UDPPort)
 		if err != nil {
@@ -84,7 +82,7 @@ func (r *Roster) putOnMade(t *Team, cfg *device.AdapterConfig) (err error) {
 		disabled, _ := r.cfg.Registry.Disabled(r.cfg.Driver.Adapter(i))
 		l.SetDisabled(place+1, disabled)
 	}
-	cfg.Link, cfg.MAC, t.link = l, l.MAC(), l
+	cfg.Link, cfg.MAC, t.link, t.udpPort = l, l.MAC(), l, cfg.UDPPort
 	r.show()
 	return nil
 }
@@ -97,6 +95,29 @@ func (r *Roster) engine(t *registry.Team, members []int) team.Config {
 		c.Members = append(c.Members, team.Member{MAC: r.cfg.Adapters[i].WireMAC(), Primary: g == t.Primary, GivesMAC: g == t.GivesMAC})
 	}
 	return c
+}
+
+// addMember gives the open link of a team the wire of its last member, which is free.
+func (r *Roster) addMember(t *Team) error {
+	members := r.Present(t)
+	c, i := r.engine(&t.Team, members), members[len(members)-1]
+	l, err := r.cfg.Driver.OpenWire(&r.cfg.Adapters[i], t.udpPort)
+	if err != nil {
+		return err
+	}
+	disabled, _ := r.cfg.Registry.Disabled(r.cfg.Driver.Adapter(i))
+	err = r.cfg.Driver.ChangeWire(func() error { return t.link.AddMember(r.name(i), c.Members[len(members)-1], l, disabled) })
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return nil
+}
+
+// removeMember takes the wire of a member at a place from the open link of a team, and closes it.
+func (r *Roster) removeMember(t *Team, place int) error {
+	var l link.Link
+	err := r.cfg.Driver.ChangeWire(func() (err error) { l, err = t.link.RemoveMember(place); return err })
+	return errors.Join(err, l.Close())
 }
 
 func closeAll(list []link.Link) (err error) {

@@ -47,8 +47,12 @@ type Driver interface {
 	OpenWire(a *config.Adapter, udpPort uint16) (link.Link, error)
 	// Wake wakes who drives the wires, when one has something.
 	Wake()
-	// Rewire puts adapters on the wires that they are to have now that a team has changed.
-	Rewire(adapters []int) error
+	// ChangeWire calls a function that changes the link of a team, while nobody uses that.
+	ChangeWire(change func() error) error
+	// Park takes members, and those beside them, off their wires, which are free then, and Unpark puts them on the wires that they are to
+	// have now that a team has changed.
+	Park(members []int) error
+	Unpark(members []int) error
 }
 
 // Config is what a roster stands on.
@@ -75,6 +79,8 @@ type Roster struct {
 type Team struct {
 	registry.Team
 	link *linkteam.Link // nil: no adapter stands on it
+	// udpPort is that of RoCE v2 with which its wires were opened.
+	udpPort uint16
 }
 
 // New makes the teams again that the registry keeps. It is called before there are adapters.

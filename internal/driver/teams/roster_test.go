@@ -32,13 +32,13 @@ type house struct {
 	reg      *registry.Registry
 	log      *events.Log
 	wires    *vswitch.Switch
-	open     []link.Link // what carriers stand on
-	rewired  [][]int
-	failures []error // of the next calls of Rewire
+	open     map[int]link.Link // what carriers stand on
+	parked   [][]int
+	failures []error // of the next calls of Unpark
 }
 
 func newHouse(t *testing.T) *house {
-	h := &house{t: t, reg: registry.NewVolatile("a test"), log: events.Open(events.Config{})}
+	h := &house{t: t, reg: registry.NewVolatile("a test"), log: events.Open(events.Config{}), open: map[int]link.Link{}}
 	var err error
 	if h.wires, err = vswitch.New(bridge.Config{}); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func (h *house) closeWires() {
 	for _, l := range h.open {
 		_ = l.Close()
 	}
-	h.open = nil
+	clear(h.open)
 }
 
 func (h *house) Adapter(i int) registry.Adapter { return h.known[i] }
@@ -94,10 +94,22 @@ func (h *house) OpenWire(*config.Adapter, uint16) (link.Link, error) {
 	return h.wires.Open(vswitch.PortConfig{PortConfig: bridge.PortConfig{PVID: 1}})
 }
 
-// Rewire puts the carriers among adapters on their teams.
-func (h *house) Rewire(adapters []int) error {
-	h.rewired = append(h.rewired, adapters)
-	h.closeWires()
+func (h *house) ChangeWire(change func() error) error { return change() }
+
+// Park closes the wires of carriers among adapters.
+func (h *house) Park(adapters []int) error {
+	h.parked = append(h.parked, adapters)
+	for _, i := range adapters {
+		if l := h.open[i]; l != nil {
+			_ = l.Close()
+			delete(h.open, i)
+		}
+	}
+	return nil
+}
+
+// Unpark puts the carriers among adapters on their teams.
+func (h *house) Unpark(adapters []int) error {
 	if len(h.failures) > 0 {
 		err := h.failures[0]
 		if h.failures = h.failures[1:]; err != nil {
@@ -112,7 +124,7 @@ func (h *house) Rewire(adapters []int) error {
 		if err := h.PutOn(i, &cfg); err != nil {
 			return err
 		}
-		h.open = append(h.open, cfg.Link)
+		h.open[i] = cfg.Link
 	}
 	return nil
 }
@@ -159,14 +171,44 @@ func TestRewired(t *testing.T) {
 	if _, err := h.DetachMember("T", "b"); err != nil {
 		t.Fatal(err)
 	}
-	if want := [][]int{{1}, {1, 0}, {1, 0}, {1, 0}}; !reflect.DeepEqual(h.rewired, want) {
-		t.Errorf("these were put on wires: %v, want %v", h.rewired, want)
+	if want := [][]int{{1}, {1, 0}, {1, 0}, {1, 0}}; !reflect.DeepEqual(h.parked, want) {
+		t.Errorf("these were put on wires: %v, want %v", h.parked, want)
 	}
 	before := h.Teams()
 	h.Roster.Close()
 	h.start()
 	if got := h.Teams(); len(got) != 1 || got[0].GUID != before[0].GUID || got[0].Type != "SLB" || h.members() != "a* carried by a, shown " {
 		t.Errorf("after a restart there are %+v, want %+v", got, before)
+	}
+}
+
+// TestChange_Alone: one more member, or one less, is all that is taken off its wire, as long as the team keeps its carrier and its MAC; the
+// link goes on with the others.
+func TestChange_Alone(t *testing.T) {
+	h := newHouse(t)
+	h.mustTeam()
+	l, before := h.made[0].link, len(h.parked)
+	if err := h.attach("c", false); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := h.members(), "b a* c carried by b, shown b a c"; got != want {
+		t.Errorf("they are %s, want %s", got, want)
+	}
+	if _, err := h.DetachMember("T", "c"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.attach("c", false); err != nil {
+		t.Fatal(err)
+	}
+	got, want := h.parked[before:], [][]int{{2}, {2}, {2}}
+	if !reflect.DeepEqual(got, want) || h.made[0].link != l || len(l.Status().Members) != 3 {
+		t.Errorf("these were put on wires: %v, want %v; the link has %+v", got, want, l.Status().Members)
+	}
+	if _, err := h.DetachMember("T", "a"); err != nil { // whose MAC the team's was made from
+		t.Fatal(err)
+	}
+	if got, want := h.parked[before+3:], [][]int{{1, 0, 2}}; !reflect.DeepEqual(got, want) || h.members() != "b c carried by b, shown b c" {
+		t.Errorf("these were put on wires: %v, want %v; they are %s", got, want, h.members())
 	}
 }
 

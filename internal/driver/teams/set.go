@@ -223,7 +223,8 @@ func membersText(t *api.Team) string {
 	return "the GUID or name of a member: " + strings.Join(names, ", ")
 }
 
-// change makes a team another one, all or nothing: what its members were is put back if they cannot be what they are to be.
+// change makes a team another one, all or nothing: what its members were is put back if they cannot be what they are to be. One more member
+// that carries nothing yet, or one less, leaves the adapters that stand on the team alone, as long as that keeps its carrier and its MAC.
 func (r *Roster) change(t *Team, next registry.Team) error {
 	before := t.Team
 	if err := r.check(&before, &next); err != nil {
@@ -238,15 +239,13 @@ func (r *Roster) change(t *Team, next registry.Team) error {
 	if err := r.cfg.Registry.Apply(next.Keep()...); err != nil {
 		return err
 	}
-	t.Team, t.link = next, nil
-	r.show()
-	err := r.cfg.Driver.Rewire(touched)
+	err := r.turn(t, next, touched)
 	if err == nil {
 		return nil
 	}
 	t.Team, t.link = before, nil
 	r.show()
-	back := errors.Join(r.cfg.Registry.Apply(before.Keep()...), r.cfg.Driver.Rewire(touched))
+	back := errors.Join(r.cfg.Registry.Apply(before.Keep()...), r.rewire(touched))
 	if back != nil {
 		for _, i := range touched {
 			a := r.cfg.Driver.Adapter(i)
@@ -254,6 +253,56 @@ func (r *Roster) change(t *Team, next registry.Team) error {
 		}
 	}
 	return errors.Join(err, back)
+}
+
+// turn makes a team another one, with all members that it touches, or with the one alone that comes or goes.
+func (r *Roster) turn(t *Team, next registry.Team, touched []int) error {
+	before := t.Team
+	i, place, more := r.only(t, &next)
+	if place == 0 {
+		t.Team, t.link = next, nil
+		r.show()
+		return r.rewire(touched)
+	}
+	err := r.cfg.Driver.Park([]int{i}) // and those beside it, who are on the team if it was a member
+	if t.Team = next; err == nil && more {
+		err = r.addMember(t)
+	} else if err == nil {
+		err = r.removeMember(t, place)
+	}
+	if err != nil {
+		t.Team = before
+		return err
+	}
+	r.show()
+	return r.cfg.Driver.Unpark([]int{i})
+}
+
+// only returns the member that is all that a change is about, its place, and whether it comes; place 0: the adapters on the team have to be
+// put on it anew, as it gets another type, carrier or MAC, or its link is not open.
+func (r *Roster) only(t *Team, next *registry.Team) (i, place int, more bool) {
+	were, are := r.Present(t), r.present(next)
+	c := r.engine(next, are)
+	if t.link == nil || next.Type != t.Type || next.NoFallBack != t.NoFallBack || c.MAC() != t.link.MAC() {
+		return 0, 0, false
+	}
+	if more = len(are) > len(were); more {
+		were, are = are, were
+	}
+	for k, i := range were { // the longer list
+		if k == len(are) || are[k] != i {
+			if len(were) != len(are)+1 || !slices.Equal(were[k+1:], are[k:]) || more && k < len(are) {
+				return 0, 0, false
+			}
+			return i, k, more
+		}
+	}
+	return 0, 0, false
+}
+
+// rewire puts adapters on the wires that they are to have, by taking them off all first.
+func (r *Roster) rewire(adapters []int) error {
+	return errors.Join(r.cfg.Driver.Park(adapters), r.cfg.Driver.Unpark(adapters))
 }
 
 // check returns what is wrong with a team, by the rules of its engine, and with its MAC and those of whoever is to stand on it.

@@ -22,6 +22,19 @@ type openMember struct {
 	primary       bool
 }
 
+// member returns what is shown of the member that the link has at a place. One that has come a moment ago is not shown yet.
+func (o *open) member(k int, name string) openMember {
+	if o.name == "" { // of the configuration
+		return o.members[k]
+	}
+	for _, m := range o.members {
+		if m.adapter == name {
+			return m
+		}
+	}
+	return openMember{adapter: name}
+}
+
 // showConfigured shows a team of the configuration from now on.
 func (r *Roster) showConfigured(i int, l *linkteam.Link) {
 	a := &r.cfg.Adapters[i]
@@ -64,10 +77,11 @@ func (r *Roster) opened() []open {
 // Status returns the state of the teams.
 func (r *Roster) Status() (all []api.TeamStatus) {
 	for _, t := range r.opened() {
-		o := status(t.link.Status())
+		s := t.link.Status()
+		o := status(s)
 		o.Name, o.Adapter, o.FailBackToPrimary = t.name, t.adapter, t.failBack
-		for k, m := range t.members {
-			x := &o.Members[k]
+		for k, s := range s.Members {
+			m, x := t.member(k, s.Name), &o.Members[k]
 			x.Adapter, x.Wire, x.Primary = m.adapter, m.wire, m.primary
 		}
 		all = append(all, o)

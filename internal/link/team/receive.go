@@ -23,19 +23,20 @@ func (l *Link) Receive(in []frame.In) (int, error) {
 		}
 		n += l.sift(now, i, in[n:n+got], in[n:])
 	}
-	l.next = (l.next + 1) % len(l.members)
+	l.next = (l.next + 1) % max(len(l.members), 1)
 	l.turn(now)
 	return n, nil
 }
 
 // sift hands up what of a member's frames is for the stations, to the beginning of in.
 func (l *Link) sift(now clock.Time, i int, got, in []frame.In) (n int) {
-	t := &l.members[i].traffic
+	m := &l.members[i]
+	t := &m.traffic
 	for k := range got {
 		f := got[k]
 		t.ReceivedFrames++
 		t.ReceivedBytes += uint64(len(f.Data))
-		if !l.engine.Receive(now, i, f.Data) || !l.Wants(f.Data) {
+		if !l.engine.Receive(now, m.place, f.Data) || !l.Wants(f.Data) {
 			continue
 		}
 		l.Hand(in[n:], f.Data, f.Task)

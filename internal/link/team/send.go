@@ -97,7 +97,7 @@ func (l *Link) pass(to int, frames []frame.Out) (n int, err error) {
 		}
 		return len(frames), nil
 	}
-	m := &l.members[to]
+	m := &l.members[l.at[to]]
 	n, err = m.Send(frames)
 	for i := range frames[:n] {
 		l.Sent(&frames[i])
@@ -142,8 +142,12 @@ func (l *Link) tells(o *frame.Out) bool {
 	return false
 }
 
-// emit sends a whole frame by a member, and reports whether that took it.
-func (l *Link) emit(i int, f []byte, task offload.Task) bool {
+// emit sends a whole frame by the member at a place, and reports whether that took it.
+func (l *Link) emit(place int, f []byte, task offload.Task) bool {
+	i := l.at[place]
+	if i == none { // what LACP had to say to one that has left
+		return false
+	}
 	o := &l.own[0]
 	o.Reset(nil)
 	o.HeadEnd = o.HeadStart + uint16(copy(o.Head[o.HeadStart:], f[:eth.EthernetLen]))

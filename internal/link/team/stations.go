@@ -77,6 +77,12 @@ func (l *Link) Hear(group [6]byte, hear bool) error {
 	l.state.Lock()
 	defer l.state.Unlock()
 	err := l.Set.Hear(group, hear)
+	if l.groups == nil {
+		l.groups = map[eth.MAC]bool{}
+	}
+	if l.groups[group] = hear; !hear {
+		delete(l.groups, group)
+	}
 	for i := range l.members {
 		err = errors.Join(err, l.members[i].stations.Hear(group, hear))
 	}
@@ -110,11 +116,11 @@ func (l *Link) follow() (err error) {
 	}
 	l.engine.SetStations(serves)
 	for i := range l.members {
-		hears := wanted
+		m, hears := &l.members[i], wanted
 		if l.kind.Balances() {
-			hears = append(slices.Clone(wanted), l.engine.Own(i))
+			hears = append(slices.Clone(wanted), l.engine.Own(m.place))
 		}
-		err = errors.Join(err, l.members[i].listen(hears))
+		err = errors.Join(err, m.listen(hears))
 	}
 	return err
 }

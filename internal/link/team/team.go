@@ -3,6 +3,7 @@ package team
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,10 +23,12 @@ type Config struct {
 	Team team.Config
 	// Links are the members' links: of whole frames, with stations, and nobody else's. Open takes them only if it returns no error.
 	Links []link.Link
+	// Names are what Changed and Status call the members, in their order; nil: nothing.
+	Names []string
 	// Notify is called when Errors is due. It must not call the link.
 	Notify func()
-	// Changed is told what has changed of members; nil: nobody is. It must not call the link, nor wait.
-	Changed func(team.News)
+	// Changed is told what has changed of a member; nil: nobody is. It must not call the link, nor wait.
+	Changed func(member string, n team.News)
 	// Now returns the time; nil: a monotonic clock.
 	Now func() clock.Time
 }
@@ -35,11 +38,12 @@ type Link struct {
 	*station.Set
 	now     func() clock.Time
 	notify  func()
-	changed func(team.News)
+	changed func(string, team.News)
 	kind    team.Type
 	hash    team.Hash
 	engine  *team.Team
 	members []member
+	at      [team.MostMembers]int // the members' indices by their places in the engine; none: nobody is there
 	caps    link.Capabilities
 	next    int         // the member that is asked first by the next Receive
 	timer   *time.Timer // of the stations
@@ -58,11 +62,15 @@ type Link struct {
 
 	stations []link.Station
 	ears     []eth.MAC
+	groups   map[eth.MAC]bool // that are heard
+	pauses   func(*member)    // tells a member which pauses it obeys and sends; nil: nothing was said
 }
 
 // member is one of the links.
 type member struct {
 	link.Link
+	name     string
+	place    int // in the engine
 	stations link.Stations
 	hears    []eth.MAC // to which it listens
 	traffic  Traffic
@@ -77,6 +85,7 @@ type Traffic struct {
 
 // MemberStatus is how a member is, and what it has carried.
 type MemberStatus struct {
+	Name string
 	team.MemberStatus
 	Traffic
 }
@@ -109,23 +118,29 @@ func Open(cfg Config) (*Link, error) {
 		l.notify = func() {}
 	}
 	if l.changed = cfg.Changed; l.changed == nil {
-		l.changed = func(team.News) {}
+		l.changed = func(string, team.News) {}
 	}
 	for i, m := range cfg.Links {
-		c := m.Capabilities()
-		if !c.Raw || c.InfiniBand || c.Stations == nil {
-			return nil, bad(fmt.Sprintf("Links[%d]", i), fmt.Sprintf("%T", m), "a link of whole Ethernet frames with stations")
+		o, err := newMember(fmt.Sprintf("Links[%d]", i), m)
+		if err != nil {
+			return nil, err
 		}
-		l.members = append(l.members, member{Link: m, stations: c.Stations})
+		if o.place = i; cfg.Names != nil {
+			o.name = cfg.Names[i]
+		}
+		l.members = append(l.members, o)
 	}
+	l.locate()
 	l.timer, l.alarm = stopped(l.notify), stopped(l.notify)
 	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: l.mtu(), Stations: l, Multicaster: l, Resolver: l, Carrier: l}
-	if all := l.pausers(); len(all) == len(l.members) {
-		l.caps.Pauses = all
+	if l.allPause() {
+		l.caps.Pauses = pausers{l}
 	}
 	l.Set = station.New(station.Config{Name: name, Wire: l.wire, MTU: l.caps.MTU, Arm: l.arm, Now: l.now})
-	if err := l.hearPartner(); err != nil {
-		return nil, err
+	for i := range l.members {
+		if err := l.hearPartner(&l.members[i]); err != nil {
+			return nil, err
+		}
 	}
 	for i := range l.members {
 		l.look(l.now(), i)
@@ -145,24 +160,30 @@ func stopped(call func()) *time.Timer {
 	return t
 }
 
-// hearPartner lets the members hear LACP, if it is spoken.
-func (l *Link) hearPartner() error {
+// newMember returns a member of a link of whole frames.
+func newMember(field string, l link.Link) (member, error) {
+	c := l.Capabilities()
+	if !c.Raw || c.InfiniBand || c.Stations == nil {
+		return member{}, bad(field, fmt.Sprintf("%T", l), "a link of whole Ethernet frames with stations")
+	}
+	return member{Link: l, stations: c.Stations}, nil
+}
+
+// hearPartner lets a member hear LACP, if it is spoken.
+func (l *Link) hearPartner(m *member) error {
 	if l.kind != team.LACP {
 		return nil
 	}
-	for i := range l.members {
-		if err := l.members[i].stations.Hear(lacp.SlowProtocols, true); err != nil {
-			return err
-		}
-	}
-	return nil
+	return m.stations.Hear(lacp.SlowProtocols, true)
 }
 
 // mtu is the largest packet that all members carry.
 func (l *Link) mtu() int {
-	n := l.members[0].Capabilities().MTU
+	n := l.caps.MTU // without members it stays what it was
 	for i := range l.members {
-		n = min(n, l.members[i].Capabilities().MTU)
+		if mtu := l.members[i].Capabilities().MTU; i == 0 || mtu < n {
+			n = mtu
+		}
 	}
 	return n
 }
@@ -182,22 +203,23 @@ func (l *Link) WireState() (s link.State) {
 }
 
 // pausers are the members that obey and send pauses as they are told.
-type pausers []link.Pauses
+type pausers struct{ l *Link }
 
 // SetPauses implements link.Pauses.
 func (p pausers) SetPauses(obeys, asks pause.Scope, rate uint64) {
-	for _, m := range p {
-		m.SetPauses(obeys, asks, rate)
+	p.l.pauses = func(m *member) {
+		if c := m.Capabilities().Pauses; c != nil {
+			c.SetPauses(obeys, asks, rate)
+		}
+	}
+	for i := range p.l.members {
+		p.l.pauses(&p.l.members[i])
 	}
 }
 
-func (l *Link) pausers() (all pausers) {
-	for i := range l.members {
-		if p := l.members[i].Capabilities().Pauses; p != nil {
-			all = append(all, p)
-		}
-	}
-	return all
+// allPause reports whether all members can be told.
+func (l *Link) allPause() bool {
+	return !slices.ContainsFunc(l.members, func(m member) bool { return m.Capabilities().Pauses == nil })
 }
 
 // Descriptors implements link.Link: those of all members. Timers, and members without, call Notify.
@@ -239,7 +261,8 @@ func (l *Link) Status() Status {
 	defer l.state.Unlock()
 	s := Status{Type: l.kind, Hash: l.hash, MAC: l.engine.MAC(), Counters: l.engine.Counters()}
 	for i := range l.members {
-		s.Members = append(s.Members, MemberStatus{l.engine.Status(i), l.members[i].traffic})
+		m := &l.members[i]
+		s.Members = append(s.Members, MemberStatus{m.name, l.engine.Status(m.place), m.traffic})
 	}
 	return s
 }
@@ -247,7 +270,7 @@ func (l *Link) Status() Status {
 // SetDisabled takes a member out of use, or puts it back. Any goroutine may call it.
 func (l *Link) SetDisabled(i int, disabled bool) {
 	l.state.Lock()
-	l.engine.SetDisabled(l.now(), i, disabled)
+	l.engine.SetDisabled(l.now(), l.members[i].place, disabled)
 	l.state.Unlock()
 	l.notify() // who owns the link sends what the engine has to say
 }

@@ -56,14 +56,16 @@ func (l *Link) look(now clock.Time, i int) {
 	if c := l.members[i].Capabilities().Carrier; c != nil {
 		s = c.WireState()
 	}
-	l.engine.SetLink(now, i, s.Up, s.Speed)
+	l.engine.SetLink(now, l.members[i].place, s.Up, s.Speed)
 }
 
 // turn does what the engine has due, and sends what it and the stations have to say.
 func (l *Link) turn(now clock.Time) {
 	l.engine.Advance(now)
 	for _, n := range l.engine.News() {
-		l.changed(n)
+		if i := l.at[n.Member]; i != none {
+			l.changed(l.members[i].name, n)
+		}
 	}
 	l.mu.Lock()
 	l.waits, l.taken = l.taken[:0], l.waits

@@ -1,0 +1,44 @@
+package team
+
+import (
+	"slices"
+
+	"github.com/softvpi/softvpi/internal/clock"
+)
+
+// Join makes another link a member, and returns its place. Its link is down until SetLink says otherwise, and is then one that comes back:
+// what others carry stays with them until it is proven. The error is an *Error.
+func (t *Team) Join(m Member) (i int, err error) {
+	c := t.cfg
+	c.Members = append(slices.Clone(c.Members), m)
+	if err := c.Check(); err != nil {
+		return 0, err
+	}
+	t.cfg = c
+	if i = slices.IndexFunc(t.members, func(m member) bool { return m.gone }); i < 0 {
+		i = len(t.members)
+		t.members = append(t.members, member{})
+	}
+	t.members[i] = member{Member: m, known: true}
+	if t.lacp != nil {
+		t.lacp.SetMAC(i, m.MAC)
+	}
+	t.SetStations(t.stations)
+	return i, nil
+}
+
+// Leave takes a member out, as if its link had failed: others carry what it has carried. Its place may be that of another that joins.
+func (t *Team) Leave(now clock.Time, i int) {
+	m := &t.members[i]
+	t.cfg.Members = slices.DeleteFunc(slices.Clone(t.cfg.Members), func(o Member) bool { return o == m.Member })
+	m.gone, m.up = true, false
+	t.turn(now, i)
+	t.members[i] = member{gone: true}
+	for k, p := range t.peers.known { // no other member was left to tell them
+		if p.member == i {
+			delete(t.peers.known, k)
+		}
+	}
+	t.queue = slices.DeleteFunc(t.queue, func(q queued) bool { return q.member == i })
+	t.SetStations(t.stations)
+}
