@@ -15,19 +15,25 @@ import (
 )
 
 // TestTeam_Functions: a virtual function of an adapter that carries a team goes on with its RDMA and with its network interface while one
-// member after the other loses its link, where the others know it by one MAC (AFT) and where they are told several (ALB). Linux is on
-// both sides of its TCP connection.
+// member after the other loses its link, where the others know it by one MAC (AFT), where they are told several (ALB), and by two lines to
+// another team, with which that is agreed (3AD). Linux is on both sides of its TCP connection.
 func TestTeam_Functions(t *testing.T) {
 	systemtest.Mark(t)
-	for _, kind := range []struct{ name, second string }{{"AFT", "Backup"}, {"ALB", "Active"}} {
+	for _, kind := range []struct{ name, second string }{{"AFT", "Backup"}, {"ALB", "Active"}, {"3AD", "Active"}} {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			h := linuxHosts(t, 1500)
 			a, b := h[0], h[1]
-			a.twoMembers(t)
+			far := a // who has the other ends of the members
+			if kind.name == "3AD" {
+				far = b
+				a.twoLines(t, b)
+			} else {
+				a.twoMembers(t)
+				b.up(t)
+			}
 			a.shell(t, "sysctl -q net.ipv4.conf.all.arp_ignore=1") // m0 and m1 are the adapters', and so is what is asked there
 			a.driver = a.spawn(t, "up", "--adapter", "p=192.0.2.1/24,interface=m0", "--adapter", "q=192.0.2.3/24,interface=m1")
-			b.up(t)
 			a.driver.until(t, "listening")
 			a.ok(t, "vf", "create", "p", "red", "address=192.0.2.11/24", "tap=red0")
 			a.ok(t, "vlan_config", "create", "team", kind.name, "T")
@@ -35,6 +41,9 @@ func TestTeam_Functions(t *testing.T) {
 			a.ok(t, "vlan_config", "attach", "team", "T", "q")
 			a.shell(t, "ip addr add 198.51.100.1/24 dev red0; ip link set red0 up")
 			b.shell(t, "ip addr add 198.51.100.2/24 dev nic; ip link set nic up")
+			for _, x := range []*linuxHost{a, far} {
+				x.stands(t, "both members are there", "Connected Active", "Connected "+kind.second)
+			}
 			server := b.spawn(t, "nd_rping", "-s", "-a", b.ip)
 			server.until(t, "listening")
 			tenant := a.place
@@ -56,10 +65,13 @@ func TestTeam_Functions(t *testing.T) {
 				{"ip link set s1 down", [2]string{"Connected Active", "Disconnected Backup"}},
 			} {
 				rdma.again()
-				a.shell(t, x.command)
+				far.shell(t, x.command)
 				a.stands(t, x.command, x.roles[:]...)
 				further(x.command)
 				t.Logf("%s: pings stood still for %v at most", x.command, rdma.again().Round(time.Millisecond))
+				if kind.name == "3AD" {
+					break // what comes back takes LACP seconds
+				}
 			}
 			if err := client.cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
@@ -67,6 +79,17 @@ func TestTeam_Functions(t *testing.T) {
 			client.wait(t)
 		})
 	}
+}
+
+// twoLines makes two interfaces of the host, m0 and m1, the other ends of s0 and s1 of another host, whose adapter has a team of those.
+func (h *linuxHost) twoLines(t *testing.T, with *linuxHost) {
+	t.Helper()
+	for i := range 2 {
+		h.shell(t, fmt.Sprintf("ip link add m%d type veth peer name s%[1]d netns %s; ip link set m%[1]d up", i, with.ns))
+		with.shell(t, fmt.Sprintf("sysctl -q net.ipv4.conf.s%d.arp_ignore=1; ip link set s%[1]d up", i))
+	}
+	with.driver = with.spawn(t, "up", "--adapter", fmt.Sprintf("port=%s/24,team=3AD,members=interface:s0+interface:s1,host=tap:nic", with.ip))
+	with.driver.until(t, "listening")
 }
 
 // beat counts what has gone to and fro over a TCP connection.
