@@ -1,14 +1,6 @@
 package team
 
-import (
-	"time"
-
-	"github.com/softvpi/softvpi/internal/clock"
-)
-
-// announcements are when everybody is told that another member is active, each after the one before: soon again, since the first one may
-// be lost at a port that begins to forward, and then after ANNOUNCE_INTERVAL (RFC 5227 1.1).
-var announcements = [...]time.Duration{0, 100 * time.Millisecond, 2 * time.Second}
+import "github.com/softvpi/softvpi/internal/clock"
 
 // tellAll tells everybody, and the switches, that the stations are at the active member.
 func (t *Team) tellAll(now clock.Time) {
@@ -23,8 +15,5 @@ func (t *Team) tellAll(now clock.Time) {
 		}
 	}
 	t.counters.Announced++
-	t.announce = clock.Never
-	if t.announced++; t.announced < len(announcements) {
-		t.announce = now.Add(announcements[t.announced])
-	}
+	t.announce.Told(now)
 }

@@ -19,7 +19,8 @@ func (t *Team) Join(m Member) (i int, err error) {
 		i = len(t.members)
 		t.members = append(t.members, member{})
 	}
-	t.members[i] = member{Member: m, known: true}
+	t.members[i] = member{Member: m}
+	t.choice.Join(i, m.Primary)
 	if t.lacp != nil {
 		t.lacp.SetMAC(i, m.MAC)
 	}
@@ -31,7 +32,8 @@ func (t *Team) Join(m Member) (i int, err error) {
 func (t *Team) Leave(now clock.Time, i int) {
 	m := &t.members[i]
 	t.cfg.Members = slices.DeleteFunc(slices.Clone(t.cfg.Members), func(o Member) bool { return o == m.Member })
-	m.gone, m.up = true, false
+	m.gone = true
+	t.choice.Leave(i)
 	t.turn(now, i)
 	t.members[i] = member{gone: true}
 	for k, p := range t.peers.known { // no other member was left to tell them

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/team/carrier"
 )
 
 // spreads are the members that the flows of a station leave by.
@@ -30,7 +31,7 @@ func TestJoin_Standby(t *testing.T) {
 	if at := m.Send(now, sentFrom(1), 100); at != 0 || m.Status(1).Role != Backup || m.Status(1).Status != Connected {
 		t.Errorf("it is %+v at first, and a frame leaves by member %d", m.Status(1), at)
 	}
-	now = now.Add(proves)
+	now = now.Add(carrier.Proves)
 	m.Advance(now)
 	if at := m.Send(now, sentFrom(1), 100); at != 1 {
 		t.Errorf("a frame leaves by member %d, want the primary one", at)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/team/carrier"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -11,20 +12,20 @@ import (
 // down again begins the while anew.
 func TestComeback_Proven(t *testing.T) {
 	m := teamOf(t, AFT, 2, func(c *Config) { c.Members[0].Primary = true })
-	at := clock.Time(proves) * 10
+	at := clock.Time(carrier.Proves) * 10
 	m.SetLink(at, 0, false, 0)
 	m.SetLink(at, 0, true, gigabit)
-	m.SetLink(at.Add(proves/2), 0, false, 0)
-	m.SetLink(at.Add(proves/2), 0, true, gigabit)
-	m.Advance(at.Add(proves))
+	m.SetLink(at.Add(carrier.Proves/2), 0, false, 0)
+	m.SetLink(at.Add(carrier.Proves/2), 0, true, gigabit)
+	m.Advance(at.Add(carrier.Proves))
 	if m.active != 1 {
 		t.Errorf("member %d is active, want 1: the primary one has been up for half of the time", m.active)
 	}
-	m.SetLink(at.Add(proves), 1, false, 0)
+	m.SetLink(at.Add(carrier.Proves), 1, false, 0)
 	if m.active != 0 {
 		t.Errorf("member %d is active, want 0, the only one that is up", m.active)
 	}
-	m.SetLink(at.Add(proves), 1, true, gigabit)
+	m.SetLink(at.Add(carrier.Proves), 1, true, gigabit)
 	if m.active != 0 {
 		t.Errorf("member %d is active, want 0, the primary one", m.active)
 	}
@@ -39,7 +40,7 @@ func TestComeback_Spread(t *testing.T) {
 		m.SetLink(0, 1, true, gigabit)
 		by := func() (n [2]int) {
 			for p := range uint16(256) {
-				n[m.Send(clock.Time(proves), sentFrom(p), 64)]++
+				n[m.Send(clock.Time(carrier.Proves), sentFrom(p), 64)]++
 			}
 			return n
 		}
@@ -49,7 +50,7 @@ func TestComeback_Spread(t *testing.T) {
 		if !m.Receive(0, 1, sentTo(m.Own(1))) {
 			t.Errorf("%v: what arrives there is not taken", kind)
 		}
-		if pass(m, clock.Time(proves)); kind == ALB {
+		if pass(m, clock.Time(carrier.Proves)); kind == ALB {
 			continue // its flows stay where they are
 		}
 		if n := by(); n[0] == 0 || n[1] == 0 {
@@ -65,7 +66,7 @@ func TestComeback_Lingers(t *testing.T) {
 		m := teamOf(t, kind, 2, func(c *Config) { c.Members[0].Primary = true })
 		m.SetLink(0, 0, false, 0)
 		m.SetLink(0, 0, true, gigabit)
-		back := clock.Time(proves)
+		back := clock.Time(carrier.Proves)
 		pass(m, back)
 		if m.active != 0 {
 			t.Fatalf("%v: member %d is active, want 0", kind, m.active)
@@ -75,8 +76,8 @@ func TestComeback_Lingers(t *testing.T) {
 			dst  eth.MAC
 			want bool
 		}{
-			{back, stationMAC, true}, {back, eth.Broadcast, false}, {back.Add(lingers - 1), stationMAC, true},
-			{back.Add(lingers), stationMAC, false},
+			{back, stationMAC, true}, {back, eth.Broadcast, false}, {back.Add(carrier.Lingers - 1), stationMAC, true},
+			{back.Add(carrier.Lingers), stationMAC, false},
 		} {
 			if got := m.Receive(x.at, 1, sentTo(x.dst)); got != x.want {
 				t.Errorf("%v: a frame to %v is taken %v after the fail-back: %v, want %v", kind, x.dst, x.at.Sub(back), got, x.want)

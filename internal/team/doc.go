@@ -17,6 +17,8 @@
 // A Team is pure: it is told the time, frames and the members' links, and hands out frames, what has changed, and its deadline. Its
 // members do not change; who attaches or detaches one makes another.
 //
+// internal/team/carrier chooses the member that is active, for teams of other members too.
+//
 // Files: kind has the types, config what a team is made of; team is its members' lives, spread and hash which flow goes to which of
 // them, move when it moves there, send and receive what happens to a frame, notice what frames say of addresses, peer who was told which
 // member's address, announce what everybody is told, status what people are shown.

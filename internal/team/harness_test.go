@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/team/carrier"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -19,6 +20,9 @@ var (
 	peerV4     = netip.MustParseAddr("10.0.0.2")
 	peerV6     = netip.MustParseAddr("fd00::2")
 )
+
+// announcements are the rounds in which everybody is told of the active member.
+var announcements = carrier.Rounds()
 
 // memberMAC is the address of a member's link.
 func memberMAC(i int) eth.MAC { return eth.MAC{0x00, 0x02, 0xc9, 0, 0, byte(i + 1)} }

@@ -19,7 +19,7 @@ func (t *Team) Receive(now clock.Time, i int, b []byte) bool {
 		return false
 	case t.lacp != nil && t.slow(now, i, b):
 		return false
-	case !m.takes && !m.late(now, b):
+	case !m.takes && !t.late(now, i, b):
 		t.counters.StoodBy++
 		return false
 	case t.cfg.Type.aggregates():
@@ -38,7 +38,7 @@ func (t *Team) slow(now clock.Time, i int, b []byte) bool {
 	if eth.MAC(b) != lacp.SlowProtocols || eth.EtherType(binary.BigEndian.Uint16(b[12:])) != lacp.EtherType {
 		return false
 	}
-	if t.members[i].usable() && t.lacp.Receive(now, i, b[eth.EthernetLen:]) == nil { // otherwise it has counted it
+	if t.choice.Usable(i) && t.lacp.Receive(now, i, b[eth.EthernetLen:]) == nil { // otherwise it has counted it
 		t.settle(now)
 		t.marked(now, i)
 	}
@@ -51,7 +51,7 @@ func (t *Team) admit(now clock.Time, i int, b []byte) bool {
 	if dst := eth.MAC(b); dst == t.members[i].own {
 		return t.deliver(now, i, b)
 	}
-	if i != t.active && !t.members[i].late(now, b) {
+	if i != t.active && !t.late(now, i, b) {
 		t.counters.StoodBy++
 		return false
 	}

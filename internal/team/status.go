@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/softvpi/softvpi/internal/lacp"
+	"github.com/softvpi/softvpi/internal/team/carrier"
 )
 
 // Counters count since the team was made.
@@ -20,34 +21,20 @@ type Counters struct {
 	Malformed uint64 // frames shorter than an Ethernet header
 }
 
-// Status is how a member is (WinOF 5.50, 4.2.8.3): connected if its link is up, disconnected if not, disabled if it is out of use.
-type Status uint8
-
-// The statuses.
-const (
-	Disconnected Status = iota
-	Connected
-	Disabled
+// Status and Role are how a member is, and what it does.
+type (
+	Status = carrier.Status
+	Role   = carrier.Role
 )
 
-var statusNames = [...]string{"Disconnected", "Connected", "Disabled"}
-
-// String returns the manual's word for a status.
-func (s Status) String() string { return statusNames[s] }
-
-// Role is what a member does (WinOF 5.50, 4.2.8.3).
-type Role uint8
-
-// The roles.
+// The statuses and the roles.
 const (
-	Backup Role = iota // it sends nothing
-	Active
+	Disconnected = carrier.Disconnected
+	Connected    = carrier.Connected
+	Disabled     = carrier.Disabled
+	Backup       = carrier.Backup
+	Active       = carrier.Active
 )
-
-var roleNames = [...]string{"Backup", "Active"}
-
-// String returns the manual's word for a role.
-func (r Role) String() string { return roleNames[r] }
 
 // MemberStatus is how a member is, and what it does.
 type MemberStatus struct {
@@ -61,22 +48,12 @@ type MemberStatus struct {
 // Status returns how a member is.
 func (t *Team) Status(i int) MemberStatus {
 	m := &t.members[i]
-	s := MemberStatus{Status: m.status(), Role: m.role(), Speed: m.speed}
+	s := MemberStatus{Status: t.choice.Status(i), Role: m.role(), Speed: m.speed}
 	if t.lacp != nil {
 		l := t.lacp.Status(i)
 		s.LACP = &l
 	}
 	return s
-}
-
-func (m *member) status() Status {
-	switch {
-	case m.disabled:
-		return Disabled
-	case m.up:
-		return Connected
-	}
-	return Disconnected
 }
 
 func (m *member) role() Role {
@@ -118,7 +95,7 @@ const mostNews = 256
 func (t *Team) note() {
 	for i := range t.members {
 		m := &t.members[i]
-		n := News{i, m.status(), m.role()}
+		n := News{i, t.choice.Status(i), m.role()}
 		if m.gone || n.Status == m.noted.Status && n.Role == m.noted.Role {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/lacp"
+	"github.com/softvpi/softvpi/internal/team/carrier"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -13,7 +14,8 @@ type Team struct {
 	cfg     Config // with the members that there are
 	mac     eth.MAC
 	members []member
-	active  int // -1: none, or all alike
+	choice  *carrier.Chooser
+	active  int // its choice; -1: none, or all alike
 	lacp    *lacp.System
 	spread  spread
 	moving  moving
@@ -22,33 +24,21 @@ type Team struct {
 	stations []Station
 	macs     map[eth.MAC]bool // of stations and members: who sends from one of them is the team itself
 
-	queue     []queued
-	announced int // how often the active member has been; all announcements: there is nothing to do
-	announce  clock.Time
-	proving   clock.Time // when the next link that has come back is proven
-	anyProven bool       // a member that can be used is
-	beginning bool       // a member's link is heard of for the first time
-	counters  Counters
-	news      []News
+	queue    []queued
+	announce carrier.Announcements
+	counters Counters
+	news     []News
 }
 
 // member is one of a team's links.
 type member struct {
 	Member
 	own          eth.MAC // that it sends from, and is told to peers, while it is not active
-	up, disabled bool
-	gone         bool // it has left, and its place is free
-	known        bool // whether its link is up has been said
-	proves       bool // its link came back a moment ago, and is proven at:
-	proven       clock.Time
-	until        clock.Time // it takes frames so long though another is active
+	gone         bool    // it has left, and its place is free
 	speed        uint64
 	takes, sends bool
 	noted        News
 }
-
-// usable says that a member's link is up and nobody has disabled it.
-func (m *member) usable() bool { return m.up && !m.disabled }
 
 // queued is a frame that waits to be sent by a member.
 type queued struct {
@@ -65,8 +55,9 @@ func New(cfg Config) (*Team, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	t := &Team{cfg: cfg, mac: cfg.MAC(), active: -1, announced: len(announcements), announce: clock.Never, proving: clock.Never,
-		peers: newPeers()}
+	t := &Team{cfg: cfg, mac: cfg.MAC(), active: -1, announce: carrier.NoAnnouncements(), peers: newPeers()}
+	primary := slices.IndexFunc(cfg.Members, func(m Member) bool { return m.Primary })
+	t.choice = carrier.New(len(cfg.Members), primary, cfg.NoFailBack)
 	for _, m := range cfg.Members {
 		t.members = append(t.members, member{Member: m})
 	}
@@ -126,13 +117,11 @@ func (t *Team) Own(i int) eth.MAC { return t.members[i].own }
 // SetLink says whether the link of a member is up, and what it carries, in bits per second; 0: nobody knows.
 func (t *Team) SetLink(now clock.Time, i int, up bool, speed uint64) {
 	m := &t.members[i]
-	if m.known && m.up == up && m.speed == speed {
+	if t.choice.Knows(i, up) && m.speed == speed {
 		return
 	}
 	again := m.speed != speed
-	t.beginning = !m.known
-	defer func() { t.beginning = false }()
-	m.came(now, up)
+	t.choice.SetLink(now, i, up)
 	m.speed = speed
 	if t.turn(now, i); again {
 		t.respread(now)
@@ -141,15 +130,14 @@ func (t *Team) SetLink(now clock.Time, i int, up bool, speed uint64) {
 
 // SetDisabled takes a member out of use, or puts it back.
 func (t *Team) SetDisabled(now clock.Time, i int, disabled bool) {
-	if m := &t.members[i]; m.disabled != disabled {
-		m.disabled = disabled
+	if t.choice.SetDisabled(i, disabled) {
 		t.turn(now, i)
 	}
 }
 
 func (t *Team) turn(now clock.Time, i int) {
-	if m := &t.members[i]; t.lacp != nil {
-		t.lacp.SetUp(now, i, m.usable(), m.speed)
+	if t.lacp != nil {
+		t.lacp.SetUp(now, i, t.choice.Usable(i), t.members[i].speed)
 	}
 	t.settle(now)
 }
@@ -161,10 +149,10 @@ func (t *Team) Advance(now clock.Time) {
 		t.settle(now)
 		t.advanceMoves(now)
 	}
-	if t.proving <= now {
+	if t.choice.Deadline() <= now {
 		t.settle(now)
 	}
-	if t.announce <= now {
+	if t.announce.Deadline() <= now {
 		t.tellAll(now)
 	}
 	t.retell(now)
@@ -175,7 +163,7 @@ func (t *Team) Deadline() clock.Time {
 	if len(t.queue) > 0 {
 		return 0
 	}
-	next := clock.Min(t.proving, clock.Min(t.announce, t.peers.due))
+	next := clock.Min(t.choice.Deadline(), clock.Min(t.announce.Deadline(), t.peers.due))
 	if t.lacp != nil {
 		next = clock.Min(next, clock.Min(t.lacp.Deadline(), t.moving.due))
 	}
@@ -208,12 +196,14 @@ func (t *Team) put(i int, frame []byte) {
 
 // settle decides which members carry what, after something has changed.
 func (t *Team) settle(now clock.Time) {
-	before := t.active
-	t.prove(now)
-	if !t.cfg.Type.aggregates() {
-		t.active = t.choose()
+	move := carrier.Stays
+	if t.cfg.Type.aggregates() {
+		t.choice.Prove(now)
+	} else {
+		_, move = t.choice.Choose(now)
+		t.active = t.choice.Active()
 	}
-	changed := t.active != before
+	changed := move != carrier.Stays
 	for i := range t.members {
 		m := &t.members[i]
 		takes, sends := t.carries(i)
@@ -227,58 +217,42 @@ func (t *Team) settle(now clock.Time) {
 	}
 	t.respread(now)
 	t.regroup(now)
-	if t.active != before {
-		t.moved(now, before)
+	if move != carrier.Stays {
+		t.moved(now, move)
 	}
 	t.note()
 }
 
-// choose returns which member is active: the primary one if it can be and the team fails back, once its link is proven, or nobody else
-// is; otherwise that which is, as long as it can be, and then the first that can.
-func (t *Team) choose() int {
-	primary := slices.IndexFunc(t.members, func(m member) bool { return m.Primary })
-	current := t.active >= 0 && t.members[t.active].usable()
-	switch {
-	case primary >= 0 && t.members[primary].usable() && (!current || !t.cfg.NoFailBack && !t.members[primary].proves):
-		return primary
-	case current:
-		return t.active
-	}
-	for i := range t.members {
-		if t.ready(i) {
-			return i
-		}
-	}
-	return -1
-}
-
 // carries returns whether a member takes frames, and whether it sends some.
 func (t *Team) carries(i int) (takes, sends bool) {
-	m := &t.members[i]
 	switch {
-	case !m.usable():
+	case !t.choice.Usable(i):
 		return false, false
 	case t.lacp != nil:
 		return t.lacp.Carries(i)
 	case t.cfg.Type == SLA || t.cfg.Type.Balances():
-		return true, t.ready(i)
+		return true, t.choice.Ready(i)
 	}
 	return i == t.active, i == t.active
 }
 
 // moved counts that another member is active, and lets everybody know where the stations are now.
-func (t *Team) moved(now clock.Time, before int) {
-	switch {
-	case t.active < 0:
-		t.announce = clock.Never
+func (t *Team) moved(now clock.Time, move carrier.Move) {
+	switch move {
+	case carrier.NoneIsLeft:
+		t.announce.End()
 		return
-	case t.beginning: // nobody was active but for want of news of the others
-	case before >= 0 && t.members[before].usable():
+	case carrier.FailsBack:
 		t.counters.FailBacks++
-	case before >= 0:
+	case carrier.FailsOver:
 		t.counters.FailOvers++
 	}
-	t.linger(now, before)
-	t.announced = 0
+	t.announce.Begin(now)
 	t.tellAll(now)
+}
+
+// late says that a frame to a member that is not active any more is one that its sender would send elsewhere by now. What is for groups
+// it leaves alone: that arrives at all members.
+func (t *Team) late(now clock.Time, i int, b []byte) bool {
+	return now < t.choice.Until(i) && b[0]&1 == 0
 }

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/team/carrier"
 )
 
 // TestFailBack: the primary member is active when it can be; another that took over gives way to it, unless the team does not fail back
@@ -23,7 +24,7 @@ func TestFailBack(t *testing.T) {
 		if m.active != 0 {
 			t.Errorf("member %d is active as soon as the primary one's link is back, want 0 until that is proven", m.active)
 		}
-		m.Advance(clock.Time(proves))
+		m.Advance(clock.Time(carrier.Proves))
 		want := 1
 		if stays {
 			want = 0
@@ -223,7 +224,7 @@ func TestCounted_Beginning(t *testing.T) {
 	now := clock.Time(time.Second)
 	m.SetLink(now, 2, false, gigabit)
 	m.SetLink(now, 2, true, gigabit)
-	m.Advance(now.Add(2 * proves))
+	m.Advance(now.Add(2 * carrier.Proves))
 	if c := m.Counters(); m.active != 2 || c.FailBacks != 1 || c.FailOvers != 1 {
 		t.Errorf("after a failure member %d is active, and counted are %+v", m.active, c)
 	}
