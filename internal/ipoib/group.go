@@ -40,7 +40,8 @@ const (
 // group is a multicast group that the interface is, or wants to be, a member of.
 type group struct {
 	mgid     ib.GID
-	want     uint8 // joinFull or joinSendOnly
+	addr     netip.Addr // of a group that was joined for one
+	want     uint8      // joinFull or joinSendOnly
 	have     uint8
 	state    groupState
 	rec      mad.MCMemberRecord
@@ -86,7 +87,7 @@ func (i *Interface) member(now clock.Time, addr netip.Addr, stays bool) {
 			return
 		}
 	}
-	g.awaiting, g.stays = 0, g.stays || stays
+	g.addr, g.awaiting, g.stays = addr, 0, g.stays || stays
 	if g.want != joinFull {
 		g.want, g.backoff = joinFull, 0
 		i.join(now, g)

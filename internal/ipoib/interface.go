@@ -88,7 +88,8 @@ type Interface struct {
 	local      map[netip.Addr]*endpoint
 	prefixes   []netip.Prefix
 	routes     []Route
-	ageing     clock.Time // next run of the endpoint monitor
+	listened   []netip.Addr // groups that the system listened to before the interface was disconnected
+	ageing     clock.Time   // next run of the endpoint monitor
 }
 
 // New creates an interface that is down. random provides numbers for transaction IDs and for spreading
@@ -235,6 +236,7 @@ func (i *Interface) up(now clock.Time) {
 		i.member(now, eth.SolicitedNode(a), a.Is6())
 		i.announce(now, a)
 	}
+	i.listen(now)
 	i.generalQueries() // reports before this were lost
 }
 
@@ -265,6 +267,7 @@ func (i *Interface) disconnect(why string) {
 		i.do(Event{Kind: Disconnected, Text: why})
 	}
 	i.cancelQueries()
+	i.listened = i.listens()
 	for _, g := range i.sortedGroups() {
 		i.detach(g)
 		i.counters.DroppedDown += uint64(len(g.waiting))

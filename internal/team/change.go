@@ -21,6 +21,7 @@ func (t *Team) Join(m Member) (i int, err error) {
 	}
 	t.members[i] = member{Member: m}
 	t.choice.Join(i, m.Primary)
+	t.notes.Begin(i)
 	if t.lacp != nil {
 		t.lacp.SetMAC(i, m.MAC)
 	}

@@ -1,8 +1,6 @@
 package team
 
 import (
-	"fmt"
-
 	"github.com/softvpi/softvpi/internal/lacp"
 	"github.com/softvpi/softvpi/internal/team/carrier"
 )
@@ -21,10 +19,11 @@ type Counters struct {
 	Malformed uint64 // frames shorter than an Ethernet header
 }
 
-// Status and Role are how a member is, and what it does.
+// Status and Role are how a member is, and what it does; News is that one of them has changed.
 type (
 	Status = carrier.Status
 	Role   = carrier.Role
+	News   = carrier.News
 )
 
 // The statuses and the roles.
@@ -78,38 +77,14 @@ func (t *Team) Up() (up bool, speed uint64) {
 // Counters returns a copy of the counters.
 func (t *Team) Counters() Counters { return t.counters }
 
-// News is that a member's status or role has changed.
-type News struct {
-	Member int
-	Status Status
-	Role   Role
-}
-
-// String describes the news for people.
-func (n News) String() string { return fmt.Sprintf("member %d is %v, %v", n.Member, n.Status, n.Role) }
-
-// mostNews is how many are kept; of more the oldest are forgotten.
-const mostNews = 256
-
 // note keeps what has changed of members, until somebody asks.
 func (t *Team) note() {
 	for i := range t.members {
-		m := &t.members[i]
-		n := News{i, t.choice.Status(i), m.role()}
-		if m.gone || n.Status == m.noted.Status && n.Role == m.noted.Role {
-			continue
+		if m := &t.members[i]; !m.gone {
+			t.notes.Note(i, t.choice.Status(i), m.role())
 		}
-		m.noted = n
-		if len(t.news) == mostNews {
-			t.news = t.news[:copy(t.news, t.news[1:])]
-		}
-		t.news = append(t.news, n)
 	}
 }
 
 // News returns what has changed since the last call, in order.
-func (t *Team) News() []News {
-	n := t.news
-	t.news = nil
-	return n
-}
+func (t *Team) News() []News { return t.notes.Take() }

@@ -27,7 +27,7 @@ type Team struct {
 	queue    []queued
 	announce carrier.Announcements
 	counters Counters
-	news     []News
+	notes    carrier.Notes
 }
 
 // member is one of a team's links.
@@ -37,7 +37,6 @@ type member struct {
 	gone         bool    // it has left, and its place is free
 	speed        uint64
 	takes, sends bool
-	noted        News
 }
 
 // queued is a frame that waits to be sent by a member.
@@ -57,6 +56,7 @@ func New(cfg Config) (*Team, error) {
 	}
 	t := &Team{cfg: cfg, mac: cfg.MAC(), active: -1, announce: carrier.NoAnnouncements(), peers: newPeers()}
 	primary := slices.IndexFunc(cfg.Members, func(m Member) bool { return m.Primary })
+	t.notes = carrier.NotesOf(len(cfg.Members))
 	t.choice = carrier.New(len(cfg.Members), primary, cfg.NoFailBack)
 	for _, m := range cfg.Members {
 		t.members = append(t.members, member{Member: m})

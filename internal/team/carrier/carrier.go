@@ -2,7 +2,8 @@
 // Ethernet frames (internal/team) or IPoIB interfaces (internal/ipoib). It says when others are to be told of another one, and how long
 // the one before still takes what is sent to it. It is pure: it is told the time and whether the members' links are up.
 //
-// Files: carrier is the choice, change members that come and go, comeback what a link that comes back has to prove, announce when others are told, status the words.
+// Files: carrier is the choice, change members that come and go, comeback what a link that comes back has to prove, announce when others
+// are told, status the words, news what has changed.
 package carrier
 
 import "github.com/softvpi/softvpi/internal/clock"
