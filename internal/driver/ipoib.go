@@ -27,7 +27,7 @@ type ipoibPorts struct {
 
 	mu sync.Mutex
 	// network interfaces of the system, by the name of the connection; they remain while an adapter is disabled
-	systems map[string]*tun.Device
+	systems map[string]*service.Front
 	want    map[uint32]bool // whether ports should run
 	over    map[uint32]bool // ports whose adapter has been disabled since they began, and that must be restarted
 	ports   map[uint32]*ipoibPort
@@ -47,14 +47,18 @@ func (p *ipoibPorts) open(connection, name string) error {
 	if name == "" {
 		return nil
 	}
-	s, err := tun.Open(name)
+	device, err := tun.Open(name)
 	if err != nil {
 		return err
+	}
+	s, err := service.NewFront(device)
+	if err != nil {
+		return errors.Join(err, device.Close())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.systems == nil {
-		p.systems = map[string]*tun.Device{}
+		p.systems = map[string]*service.Front{}
 	}
 	p.systems[connection] = s
 	return nil
@@ -143,7 +147,7 @@ func (p *ipoibPorts) start(i uint32) (*ipoibPort, error) {
 		return nil, err
 	}
 	if s := p.systems[r.Name]; s != nil {
-		if err := p.d.host.SetInterface(i, locate(s)); err != nil {
+		if err := p.d.host.SetInterface(i, locate(s.Device)); err != nil {
 			x.close()
 			return nil, err
 		}
@@ -167,7 +171,7 @@ func (p *ipoibPorts) run(i uint32, x *ipoibPort, connection string, key ib.PKey,
 	s := p.systems[connection]
 	var system service.System // avoids an interface holding a nil *tun.Device
 	if s != nil {
-		system = s
+		system = s.Device
 		if err := s.SetOffloads(p.offloads(i)); err != nil {
 			p.d.log.Warn("the system does without offloads", "connection", connection, "cause", err)
 		}
@@ -181,11 +185,12 @@ func (p *ipoibPorts) run(i uint32, x *ipoibPort, connection string, key ib.PKey,
 		f.Set(own, nil)
 		return nil
 	}
-	return f.Connect(s, own, func(all []netip.Prefix) {
+	s.Stand(f, own, func(all []netip.Prefix) {
 		if connection == p.d.running[i].Name {
 			p.addressed(i, all)
 		}
 	})
+	return nil
 }
 
 // addressed makes the addresses of the interface those of the port for programs. Link-local ones are left

@@ -34,7 +34,7 @@ func (p *ipoibPorts) links(i uint32) (out []command.LinkAddress) {
 		if s == nil {
 			continue
 		}
-		if at, ok := locate(s)(); ok {
+		if at, ok := locate(s.Device)(); ok {
 			out = append(out, linkAddress(at, f.Status()))
 		}
 	}

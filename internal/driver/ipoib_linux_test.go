@@ -16,7 +16,8 @@ import (
 )
 
 // TestInterfaceOfTheSystem: an InfiniBand port that is given an interface name is a network interface of the system,
-// with the subnet's MTU, a carrier while its adapter is enabled, and the addresses that the user gives it.
+// with the subnet's MTU, a carrier while its adapter is enabled, and the addresses that the user gives it. What the system sends is the
+// adapter's again when it was disabled in between.
 func TestInterfaceOfTheSystem(t *testing.T) {
 	systemtest.Mark(t)
 	namespace.Own(t)
@@ -60,6 +61,16 @@ func TestInterfaceOfTheSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.Eventually(t, "ib0 gets its carrier again", running)
+	c, err := net.Dial("udp", "10.6.0.9:7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	await.Eventually(t, "the adapter sends what the system sends again", func() bool {
+		_, err := c.Write([]byte("somebody"))
+		s, runs := d.ipoib.look(0, "left")
+		return err == nil && runs && s.Counters.SentPackets > 0
+	})
 	if _, err := net.InterfaceByName("ib0"); err != nil {
 		t.Error(err)
 	}

@@ -92,33 +92,40 @@ func (b *bed) plug(port int, ns netns.NsHandle, cfg ipoib.Config, addrs ...strin
 		if err != nil {
 			return err
 		}
-		b.t.Cleanup(func() { d.Close() })
+		f, err := NewFront(d)
+		if err != nil {
+			return errors.Join(err, d.Close())
+		}
+		b.t.Cleanup(func() { f.Close() })
 		if err := d.SetOffloads(tun.Offloads{Checksum: true, Large4: true, Large6: true, LargeSize: 64000}); err != nil {
 			return err
 		}
 		if i, err = b.ports[port].Add(Config{Config: cfg}, d, func(e ipoib.Event) { b.t.Logf("port %d: %+v", port, e) }); err != nil {
 			return err
 		}
-		if err := i.Connect(d, nil, nil); err != nil {
-			return err
-		}
-		l, err := netlink.LinkByName("ib0")
+		f.Stand(i, nil, nil)
+		return address("ib0", addrs)
+	})
+	return i
+}
+
+// address gives a network interface addresses, and takes it up.
+func address(name string, addrs []string) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	for _, a := range addrs {
+		addr, err := netlink.ParseAddr(a)
 		if err != nil {
 			return err
 		}
-		for _, a := range addrs {
-			addr, err := netlink.ParseAddr(a)
-			if err != nil {
-				return err
-			}
-			addr.Flags |= unix.IFA_F_NODAD
-			if err := netlink.AddrAdd(l, addr); err != nil {
-				return err
-			}
+		addr.Flags |= unix.IFA_F_NODAD
+		if err := netlink.AddrAdd(l, addr); err != nil {
+			return err
 		}
-		return netlink.LinkSetUp(l)
-	})
-	return i
+	}
+	return netlink.LinkSetUp(l)
 }
 
 var errNoTUN = errors.New("there is no /dev/net/tun")
