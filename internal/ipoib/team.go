@@ -79,9 +79,10 @@ func NewTeam(cfg TeamConfig) (*Team, error) {
 		notes: carrier.NotesOf(cfg.Members)}, nil
 }
 
-// SetLink says whether packets flow by a member: it is Connected.
+// SetLink says whether packets flow by a member: it is Connected. A member that is for the first time has nothing to prove: to join its
+// groups takes each as long as the subnet does.
 func (t *Team) SetLink(now clock.Time, i int, up bool) {
-	if !t.choice.Knows(i, up) {
+	if t.choice.Up(i) != up {
 		t.choice.SetLink(now, i, up)
 		t.settle(now)
 	}

@@ -263,6 +263,34 @@ func (i *Interface) Set(prefixes []netip.Prefix, routes []ipoib.Route) {
 	i.drain(now)
 }
 
+// takeOver makes the interface the one of its team that carries what the system has.
+func (i *Interface) takeOver(prefixes []netip.Prefix, routes []ipoib.Route, h ipoib.Held) {
+	i.port.mu.Lock()
+	defer i.port.mu.Unlock()
+	now := i.port.now()
+	i.engine.TakeOver(now, prefixes, routes, h)
+	i.drain(now)
+}
+
+// yield ends that, and returns what the interface held.
+func (i *Interface) yield() ipoib.Held {
+	i.port.mu.Lock()
+	defer i.port.mu.Unlock()
+	now := i.port.now()
+	h := i.engine.Yield(now)
+	i.drain(now)
+	return h
+}
+
+// announce tells all nodes again where the addresses are.
+func (i *Interface) announce() {
+	i.port.mu.Lock()
+	defer i.port.mu.Unlock()
+	now := i.port.now()
+	i.engine.Announce(now)
+	i.drain(now)
+}
+
 // ResolveGID returns the GID of the port with an IP address. The error is ipoib.ErrDown,
 // ipoib.ErrUnreachable, or ctx's.
 func (i *Interface) ResolveGID(ctx context.Context, ip netip.Addr) (ib.GID, error) {

@@ -32,6 +32,7 @@ type bed struct {
 	rack  *live.Rack
 	hosts []*device.Host
 	ports []*Port
+	plugs []*live.Port
 }
 
 func newBed(t testing.TB, adapters int, cfg subnet.Config) *bed {
@@ -78,7 +79,7 @@ func newBed(t testing.TB, adapters int, cfg subnet.Config) *bed {
 			port.Close()
 			d.Close()
 		})
-		b.hosts, b.ports = append(b.hosts, h), append(b.ports, port)
+		b.hosts, b.ports, b.plugs = append(b.hosts, h), append(b.ports, port), append(b.plugs, p)
 	}
 	return b
 }

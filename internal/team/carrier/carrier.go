@@ -43,6 +43,9 @@ func (c *Chooser) Active() int { return c.active }
 // Knows reports whether it has been said that a member's link is up, or down.
 func (c *Chooser) Knows(i int, up bool) bool { return c.members[i].known && c.members[i].up == up }
 
+// Up reports whether the link of a member is up.
+func (c *Chooser) Up(i int) bool { return c.members[i].up }
+
 // SetLink says whether the link of a member is up. Choose or Prove follows.
 func (c *Chooser) SetLink(now clock.Time, i int, up bool) {
 	m := &c.members[i]
