@@ -9,10 +9,11 @@ import (
 // TeamStatus is the team of wires that an adapter stands on.
 type TeamStatus struct {
 	Adapter           string             `json:"adapter"`
-	Name              string             `json:"name,omitempty"` // of one that was made by command; the others are the configuration's
-	Type              string             `json:"type"`           // AFT, SFT, SLB, RLB, ALB, 3AD or SLA
-	Hash              string             `json:"hash"`           // what of a frame chooses its member: L2, L3 or L4
-	MAC               string             `json:"mac"`            // the team's own, which the adapter has unless it was given another
+	Name              string             `json:"name,omitempty"`  // of one that was made by command; the others are the configuration's
+	Type              string             `json:"type"`            // AFT, SFT, SLB, RLB, ALB, 3AD or SLA
+	IPoIB             bool               `json:"ipoib,omitempty"` // of IPoIB interfaces, whose packets are counted as frames; they have no Hash
+	Hash              string             `json:"hash"`            // what of a frame chooses its member: L2, L3 or L4
+	MAC               string             `json:"mac"`             // the team's own, which the adapter has unless it was given another
 	FailBackToPrimary bool               `json:"fail_back_to_primary"`
 	Members           []TeamMemberStatus `json:"members"`
 	FailOvers         uint64             `json:"fail_overs"` // another member became active because one failed
@@ -43,7 +44,11 @@ type TeamMemberStatus struct {
 
 // writeText prints a team.
 func (s *TeamStatus) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\nTeam%s of %s: %s by %s, MAC %s, fail-overs: %d, fail-backs: %d, lost: %d\n", sub(" ", clean(s.Name)), clean(s.Adapter), s.Type, s.Hash, s.MAC,
+	kind := fmt.Sprintf("%s by %s, MAC %s", s.Type, s.Hash, s.MAC)
+	if s.IPoIB {
+		kind = s.Type + " of IPoIB interfaces, address " + or(s.MAC, "none")
+	}
+	fmt.Fprintf(w, "\nTeam%s of %s: %s, fail-overs: %d, fail-backs: %d, lost: %d\n", sub(" ", clean(s.Name)), clean(s.Adapter), kind,
 		s.FailOvers, s.FailBacks, s.Lost)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  member\tstatus\trole\tprimary\tLACP")

@@ -11,6 +11,7 @@ type Team struct {
 	GUID       string       `json:"guid" doc:"With braces, as those of adapters."`
 	Type       string       `json:"type" doc:"AFT, SFT, SLB, RLB, ALB, 3AD or SLA."`
 	TypeNumber int          `json:"type_number" doc:"The type as vlan_config prints it."`
+	IPoIB      bool         `json:"ipoib,omitempty" doc:"Its members are the IPoIB interfaces of adapters with InfiniBand ports."`
 	FailBack   bool         `json:"fail_back_to_primary"`
 	Carrier    string       `json:"carrier,omitempty" doc:"The adapter that has the team's address and functions: its first member. The others have none while they are members."`
 	Beside     []string     `json:"beside,omitempty" doc:"Adapters that stand on the team beside its carrier: those that share the wire of a member."`
@@ -33,7 +34,7 @@ type TeamRequest struct {
 	Name       string `json:"name" doc:"Of 1 to 63 printable characters, which no other team and no adapter has."`
 	Type       string `json:"type" doc:"AFT, SFT, SLB, RLB, ALB, 3AD or SLA."`
 	NoFailBack bool   `json:"no_fail_back_to_primary,omitempty" doc:"Of a new one: leave another member active when the primary one comes back."`
-	IPoIB      bool   `json:"ipoib,omitempty" doc:"Of a new one: a team of IPoIB interfaces."`
+	IPoIB      bool   `json:"ipoib,omitempty" doc:"Of a new one: a team of IPoIB interfaces, of type AFT."`
 }
 
 // TeamMemberRequest attaches an adapter to a team.

@@ -314,6 +314,9 @@ func (d *Driver) noFunctions(i int) string {
 	if t, place := d.Roster.Of(i); place > 0 {
 		return "the adapter's wire is in team " + strconv.Quote(t.Name) + ", whose virtual functions are those of the adapter that carries it"
 	}
+	if t := d.ipoibTeams.of(i); t != nil {
+		return "the adapter is a member of team " + strconv.Quote(t.Name) + " of IPoIB interfaces, with which there are no virtual functions"
+	}
 	if a := &d.cfg.Adapters[i]; !a.WholeFrames() && !d.infiniBand(i) {
 		return "the adapter's wire are UDP sockets, which have no room for other functions: wires of whole frames have"
 	}

@@ -31,7 +31,8 @@ type ipoibPorts struct {
 	want    map[uint32]bool // whether ports should run
 	over    map[uint32]bool // ports whose adapter has been disabled since they began, and that must be restarted
 	ports   map[uint32]*ipoibPort
-	busy    bool // somebody is adjusting ports to want
+	teams   map[string]*runningTeam // of adapters' own interfaces, by their GUIDs
+	busy    bool                    // somebody is adjusting ports to want
 	closed  bool
 }
 
@@ -77,10 +78,7 @@ func (p *ipoibPorts) set(i uint32, run bool) {
 	}
 	p.want[i] = run
 	p.over[i] = p.over[i] || !run
-	if !p.busy {
-		p.busy = true
-		p.tasks.Go(p.settle)
-	}
+	p.begin()
 }
 
 // settle starts and stops ports until all are in the desired state.
@@ -134,11 +132,12 @@ func (p *ipoibPorts) start(i uint32) (*ipoibPort, error) {
 		return nil, err
 	}
 	x := &ipoibPort{device: device, port: port, list: map[string]*service.Interface{}}
-	var own []netip.Prefix
-	if a := p.d.cfg.Adapters[i].Address; a.IsValid() {
-		own = []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
+	if t, m := p.teamOf(i); t != nil {
+		err = p.join(i, x, t, m)
+	} else {
+		err = p.run(i, x, r.Name, 0, p.own(int(i)))
 	}
-	if err := p.run(i, x, r.Name, 0, own); err != nil {
+	if err != nil {
 		x.close()
 		return nil, err
 	}
@@ -176,7 +175,7 @@ func (p *ipoibPorts) run(i uint32, x *ipoibPort, connection string, key ib.PKey,
 			p.d.log.Warn("the system does without offloads", "connection", connection, "cause", err)
 		}
 	}
-	f, err := x.port.Add(cfg, system, func(e ipoib.Event) { p.tell(i, connection, e) })
+	f, err := x.port.Add(cfg, system, p.teller(i, connection))
 	if err != nil {
 		return err
 	}
@@ -250,6 +249,11 @@ func (p *ipoibPorts) offloads(i uint32) tun.Offloads {
 	}
 }
 
+// teller returns who is told of an interface's events.
+func (p *ipoibPorts) teller(i uint32, connection string) func(ipoib.Event) {
+	return func(e ipoib.Event) { p.tell(i, connection, e) }
+}
+
 // tell logs an interface's event. It is called with the interface's lock held.
 func (p *ipoibPorts) tell(i uint32, connection string, e ipoib.Event) {
 	log := p.d.log.With("connection", connection)
@@ -269,6 +273,10 @@ func (p *ipoibPorts) tell(i uint32, connection string, e ipoib.Event) {
 
 // stop ends the interfaces of an adapter.
 func (p *ipoibPorts) stop(i uint32) {
+	if _, m := p.teamOf(i); m != nil {
+		m.SetDisabled(!p.want[i])
+		m.Leave()
+	}
 	if x := p.ports[i]; x != nil {
 		_ = p.d.host.SetResolver(i, nil)
 		x.close()
@@ -291,6 +299,9 @@ func (p *ipoibPorts) close() {
 	defer p.mu.Unlock()
 	for i := range p.ports {
 		p.stop(i)
+	}
+	for _, t := range p.teams {
+		t.Close()
 	}
 	for _, s := range p.systems {
 		_ = s.Close()

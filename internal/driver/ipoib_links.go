@@ -30,7 +30,7 @@ func (p *ipoibPorts) links(i uint32) (out []command.LinkAddress) {
 		return nil
 	}
 	for connection, f := range x.list {
-		s := p.systems[connection]
+		s := p.face(i, connection)
 		if s == nil {
 			continue
 		}

@@ -20,7 +20,7 @@ var _ api.TeamSource = (*Driver)(nil)
 // openTeams makes the teams again that are kept. It is called before there are adapters.
 func (d *Driver) openTeams() {
 	d.Roster = teams.New(teams.Config{Driver: teamDriver{d}, Adapters: d.cfg.Adapters, Registry: d.registry, Events: d.events, Log: d.log,
-		Changes: &d.changes})
+		Changes: &d.changes, Taken: d.ipoibTeams.taken})
 }
 
 // teamDriver is what teams need of the driver.

@@ -11,6 +11,7 @@ type Team struct {
 	Name   string
 	Number uint32 // teams are in the order of their numbers
 	Type   uint32 // as vlan_config prints it
+	IPoIB  bool   // its members are IPoIB interfaces
 	// NoFallBack leaves another member active when the primary one comes back.
 	NoFallBack bool
 	Members    []string // GUIDs of adapters, in the order in which they were attached
@@ -27,6 +28,7 @@ const (
 	valueMembers    = "Members"
 	valuePrimary    = "PrimaryAdapterGuid"
 	valueGivesMAC   = "MacAddressFrom"
+	valueIPoIB      = "IPoIB"
 )
 
 // teams holds the keys of all teams.
@@ -59,6 +61,8 @@ func (r *Registry) Teams() (list []Team) {
 		back, stored := number(valueFallBack)
 		t.Type, t.Members, t.NoFallBack = kind, attached, stored && back == 0
 		t.Number, _ = number(valueTeamNumber)
+		ipoib, _ := number(valueIPoIB)
+		t.IPoIB = ipoib != 0
 		list = append(list, t)
 	}
 	slices.SortStableFunc(list, func(a, b Team) int { return cmp.Compare(a.Number, b.Number) })
@@ -72,6 +76,9 @@ func (t *Team) Keep() []Change {
 		back = 0
 	}
 	var all []Change
+	if t.IPoIB {
+		all = append(all, Change{Kind: SetValue, Key: key, Value: DWord(valueIPoIB, 1)})
+	}
 	for _, v := range []Value{
 		String(valueTeamName, t.Name), DWord(valueTeamNumber, t.Number), DWord(valueTeamType, t.Type), DWord(valueFallBack, back),
 		Strings(valueMembers, t.Members), String(valuePrimary, t.Primary), String(valueGivesMAC, t.GivesMAC),

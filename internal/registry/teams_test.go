@@ -14,7 +14,7 @@ func TestTeamsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := Team{GUID: "{AA}", Name: "second", Number: 2, Type: 1}
+	second := Team{GUID: "{AA}", Name: "second", Number: 2, Type: 1, IPoIB: true}
 	first := Team{GUID: "{BB}", Name: "first", Number: 1, Type: 6, NoFallBack: true, Members: []string{"{1}", "{2}"}, Primary: "{2}", GivesMAC: "{1}"}
 	gone := Team{GUID: "{CC}", Name: "gone", Number: 3, Type: 2}
 	for _, k := range []Team{{GUID: "{BB}", Name: "other", Number: 9, Type: 1, Members: []string{"{3}"}, Primary: "{3}"}, second, gone, first} {

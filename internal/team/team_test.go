@@ -68,7 +68,10 @@ func TestStatus(t *testing.T) {
 			t.Errorf("member %d is %v and %v, want %s and %s", i, s.Status, s.Role, w[0], w[1])
 		}
 	}
-	told := []News{{Member: 0, Status: Disconnected, Role: Backup}, {Member: 1, Status: Connected, Role: Active}, {Member: 2, Status: Disabled, Role: Backup}}
+	told := []News{
+		{Member: 0, Status: Disconnected, Role: Backup}, {Member: 1, Status: Connected, Role: Active},
+		{Member: 2, Status: Disabled, Role: Backup},
+	}
 	if n := m.News(); !slices.Equal(n, told) {
 		t.Errorf("news %v, want %v", n, told)
 	}

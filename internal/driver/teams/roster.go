@@ -64,6 +64,8 @@ type Config struct {
 	Log      *slog.Logger
 	// Changes is held while an adapter or a team is changed.
 	Changes sync.Locker
+	// Taken reports whether a team of another kind has a name; nil: there are none.
+	Taken func(name string) bool
 }
 
 // Roster has the teams of a driver. The zero value has none.
@@ -87,6 +89,9 @@ type Team struct {
 func New(cfg Config) *Roster {
 	r := &Roster{cfg: cfg}
 	for _, kept := range cfg.Registry.Teams() {
+		if kept.IPoIB {
+			continue // the driver's
+		}
 		if kind := team.Type(kept.Type); kind < team.AFT || kind > team.SLA {
 			cfg.Log.Warn("a team that was made before is not there: its type is unknown", "team", kept.Name, "type", kept.Type)
 			continue
@@ -123,7 +128,7 @@ func (r *Roster) noMember(i int) string {
 	a := &r.cfg.Adapters[i]
 	switch {
 	case r.cfg.Driver.InfiniBand(i) || a.Cable():
-		return "members of one kind, which Ethernet adapters are: teams of IPoIB interfaces are not built"
+		return "members of one kind: Ethernet adapters; vlan_config create team AFT NAME IPoIB makes a team of IPoIB interfaces"
 	case !a.WholeFrames():
 		return `an adapter with a wire of whole frames ("link": "interface", "tap", "switch" or "datagram")`
 	case a.Link == config.LinkTeam:

@@ -30,10 +30,6 @@ func (r *Roster) CreateTeam(q api.TeamRequest) (api.Team, error) {
 	switch {
 	case err != nil:
 		return api.Team{}, err
-	case q.IPoIB && kind != team.AFT:
-		return api.Team{}, api.Wrong("type", strconv.Quote(q.Type), "AFT, for IPoIB interfaces")
-	case q.IPoIB:
-		return api.Team{}, fmt.Errorf("%w: teams of IPoIB interfaces are not built", api.ErrUnsupported)
 	case len(r.made) == mostTeams:
 		return api.Team{}, api.Wrong("teams", fmt.Sprint(len(r.made)), fmt.Sprintf("%d at most", mostTeams))
 	}
@@ -70,6 +66,9 @@ func (r *Roster) freeName(name string, t *Team) error {
 			return api.Wrong("team name", strconv.Quote(name), "one that no other team has, in capitals or not")
 		}
 	}
+	if r.cfg.Taken != nil && r.cfg.Taken(name) {
+		return api.Wrong("team name", strconv.Quote(name), "one that no other team has, in capitals or not")
+	}
 	for i := range r.cfg.Adapters {
 		if strings.EqualFold(r.name(i), name) {
 			return api.Wrong("team name", strconv.Quote(name), "one that no adapter has")
@@ -77,6 +76,9 @@ func (r *Roster) freeName(name string, t *Team) error {
 	}
 	return nil
 }
+
+// FreeName returns why a new team of another kind cannot have a name. The caller holds Changes.
+func (r *Roster) FreeName(name string) error { return r.freeName(name, nil) }
 
 // ModifyTeam implements api.TeamSource. A name alone leaves the members as they are.
 func (r *Roster) ModifyTeam(name string, q api.TeamRequest) (api.Team, error) {

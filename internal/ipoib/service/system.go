@@ -3,6 +3,7 @@ package service
 import (
 	"net/netip"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/ipoib"
@@ -23,7 +24,8 @@ type backing interface {
 type Front struct {
 	*tun.Device
 	behind atomic.Pointer[behind]
-	taken  backing // of the reading goroutine: who has taken packets since it was idle
+	mu     sync.Mutex // held while settings are applied, and to change behind
+	taken  backing    // of the reading goroutine: who has taken packets since it was idle
 	news   chan struct{}
 	done   chan struct{}
 	ended  chan struct{}
@@ -51,8 +53,18 @@ func NewFront(d *tun.Device) (*Front, error) {
 // Front's Device as its System. own are additional addresses. changed, if any, is called with all addresses after every change, and
 // soon.
 func (f *Front) Stand(b backing, own []netip.Prefix, changed func([]netip.Prefix)) {
+	f.mu.Lock()
 	f.behind.Store(&behind{b, own, changed})
+	f.mu.Unlock()
 	f.look()
+}
+
+// Leave leaves nobody behind the network interface: what the system sends is lost. Who was there is told of nothing any more.
+func (f *Front) Leave() {
+	f.mu.Lock()
+	f.behind.Store(nil)
+	f.mu.Unlock()
+	_ = f.SetCarrier(false)
 }
 
 func (f *Front) look() {
@@ -71,25 +83,32 @@ func (f *Front) run() {
 			return
 		case <-f.news:
 		}
-		s, err := f.Settings()
-		b := f.behind.Load()
-		if err != nil || b == nil {
-			continue // it is gone, or nobody wants to know
+		if s, err := f.Settings(); err == nil { // otherwise it is gone
+			f.apply(&s)
 		}
-		all := slices.Clone(b.own)
-		for _, p := range s.Prefixes {
-			if !slices.Contains(all, p) {
-				all = append(all, p)
-			}
+	}
+}
+
+func (f *Front) apply(s *tun.Settings) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := f.behind.Load()
+	if b == nil {
+		return
+	}
+	all := slices.Clone(b.own)
+	for _, p := range s.Prefixes {
+		if !slices.Contains(all, p) {
+			all = append(all, p)
 		}
-		routes := make([]ipoib.Route, len(s.Routes))
-		for n, r := range s.Routes {
-			routes[n] = ipoib.Route(r)
-		}
-		b.Set(all, routes)
-		if b.changed != nil {
-			b.changed(all)
-		}
+	}
+	routes := make([]ipoib.Route, len(s.Routes))
+	for n, r := range s.Routes {
+		routes[n] = ipoib.Route(r)
+	}
+	b.Set(all, routes)
+	if b.changed != nil {
+		b.changed(all)
 	}
 }
 

@@ -21,7 +21,7 @@ type list struct {
 }
 
 // showList lists the adapters as Windows knows them, by the identifiers and descriptions in their registry keys, and the teams: with IPoIB
-// the adapters with InfiniBand ports, of which there are no teams, otherwise the others.
+// the adapters with InfiniBand ports and the teams of those, otherwise the others.
 func (s *session) showList(ctx context.Context, a *arguments) error {
 	l := list{Adapters: []adapter{}, Teams: []api.Team{}}
 	status, err := s.client.Status(ctx)
@@ -40,9 +40,13 @@ func (s *session) showList(ctx context.Context, a *arguments) error {
 			l.Adapters = append(l.Adapters, adapter{id.Show(), desc.Show(), r.Name})
 		}
 	}
-	if !a.flags["IPoIB"] {
-		if l.Teams, err = s.client.Teams(ctx); err != nil {
-			return err
+	teams, err := s.client.Teams(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range teams {
+		if t.IPoIB == a.flags["IPoIB"] {
+			l.Teams = append(l.Teams, t)
 		}
 	}
 	var lines []string

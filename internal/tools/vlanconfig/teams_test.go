@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -55,8 +57,7 @@ func TestTeams_Manual(t *testing.T) {
 	}
 }
 
-// What a team cannot be ends with status 2 and says what is wrong and allowed; teams of IPoIB interfaces are not supported; detach and
-// --json tell of the team.
+// What a team cannot be ends with status 2 and says what is wrong and allowed; detach and --json tell of the team.
 func TestTeams_Answers(t *testing.T) {
 	cfg := driverbed.Config(t, append(atSwitch("left", "right"), config.Adapter{Name: "plain"})...)
 	driverbed.Start(t, cfg)
@@ -67,7 +68,7 @@ func TestTeams_Answers(t *testing.T) {
 	}{
 		{"queryteam T", tool.Usage, `team is "T"; allowed: there are no teams`},
 		{"create team LBFO T", tool.Usage, `type is "LBFO"; allowed: AFT | SFT | SLB | RLB | ALB | 3AD | SLA`},
-		{"create team AFT T IPoIB", tool.Unsupported, "teams of IPoIB interfaces are not built"},
+		{"create team 3AD T IPoIB", tool.Usage, `type is "3AD"; allowed: AFT, the only one for IPoIB interfaces`},
 		{"CREATE Team alb T nofailbacktoprimary", tool.Success, "Adding team T"},
 		{"create team AFT t", tool.Usage, "one that no other team has"},
 		{"queryteam t", tool.Success, "PrimaryAdapterGuid : {00000000-0000-0000-0000-000000000000}\nTeamType           : 5"},
@@ -111,4 +112,86 @@ func TestTeams_Answers(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &team); err != nil || team.Name != "T" || team.Type != "ALB" || team.FailBack {
 		t.Errorf("%v, %+v", err, team)
 	}
+}
+
+// A team of IPoIB interfaces has adapters with InfiniBand ports alone, is of type AFT, and is in the list of those adapters; it carries by
+// its primary member, and by the other one while that is disabled; and it is there when the driver starts again.
+func TestTeams_IPoIB(t *testing.T) {
+	cfg := driverbed.Config(t, append(atSwitch("eth"), config.Adapter{Name: "left", Link: config.LinkCable},
+		config.Adapter{Name: "right", Link: config.LinkCable}, config.Adapter{Name: "other", Link: config.LinkCable})...)
+	d := driverbed.Start(t, cfg)
+	for _, x := range []struct {
+		line   string
+		status int
+		says   string
+	}{
+		{"create team AFT T IPoIB", tool.Success, "Adding team T\nTeam created with Guid = "},
+		{"create team AFT t IPoIB", tool.Usage, "one that no other team has"},
+		{"create team AFT t", tool.Usage, "one that no other team has"},
+		{"create team AFT E", tool.Success, "Adding team E"},
+		{"create team AFT e IPoIB", tool.Usage, "one that no other team has"},
+		{"create team LBFO U IPoIB", tool.Usage, `type is "LBFO"; allowed: AFT | SFT`},
+		{"modifyteam T T SFT", tool.Usage, `type is "SFT"; allowed: AFT, the only one for IPoIB interfaces`},
+		{"modifyteam T e AFT", tool.Usage, "one that no other team has"},
+		{"attach team T eth", tool.Usage, `adapter is "eth"; allowed: members of one kind: adapters with InfiniBand ports`},
+		{"attach team E left", tool.Usage, `adapter is "left"; allowed: members of one kind: Ethernet adapters`},
+		{"attach team T left primary setteammacaddress", tool.Usage, "SetTeamMacAddress is given; allowed: nothing for IPoIB interfaces"},
+		{"attach team T left primary", tool.Success, "Adding adapter {"},
+		{"attach team T right primary", tool.Usage, "primary is given; allowed: nothing while {"},
+		{"attach team T right", tool.Success, "} to team T"},
+		{"attach team T right", tool.Usage, `a member of team "T"; allowed: one that is in no team`},
+		{"detach team T other", tool.Usage, `adapter is "other"; allowed: the GUID or name of a member: {`},
+		{"modifyteam t T2 AFT", tool.Success, "New Attributes applied"},
+		{"addvlan T2 V 1 1", tool.Unsupported, "whose VLANs are partitions"},
+		{"queryteam T2", tool.Success, "TeamType           : 1\nL2Protocol         : 0\nFallBackToPrimary  : 1\nMemberCount        : 2\n"},
+		{"showlist IPoIB", tool.Success, "Found 1 team(s)\nName               : T2\n"},
+		{"showlist", tool.Success, "Found 1 team(s)\nName               : E\n"},
+	} {
+		status, out, errs := call(t, cfg.Socket, x.line)
+		if status != x.status || !strings.Contains(out+errs, x.says) {
+			t.Errorf("%s: status %d, %s%s; want %d and %q", x.line, status, out, errs, x.status, x.says)
+		}
+	}
+	roles := func() (text string) {
+		for _, m := range d.Overview().Teams[0].Members {
+			text += m.Adapter + " " + m.Status + " " + m.Role + ", "
+		}
+		return text
+	}
+	carries := func(want string) {
+		t.Helper()
+		if !await.Until(func() bool { return roles() == want }) {
+			t.Fatalf("the members are %s want %s", roles(), want)
+		}
+	}
+	carries("left Connected Active, right Connected Backup, ")
+	if err := d.SetAdapter(driver.AdapterRequest{Adapter: "left"}); err != nil {
+		t.Fatal(err)
+	}
+	carries("left Disabled Backup, right Connected Active, ")
+	if err := d.SetAdapter(driver.AdapterRequest{Adapter: "left", Enable: true}); err != nil {
+		t.Fatal(err)
+	}
+	carries("left Connected Active, right Connected Backup, ")
+	if s := d.Overview().Teams[0]; s.FailOvers == 0 || s.FailBacks == 0 || !s.IPoIB || s.MAC == "" || s.Adapter != "left" {
+		t.Errorf("the team is %+v", s)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = driverbed.Start(t, cfg)
+	carries("left Connected Active, right Connected Backup, ")
+	for _, line := range []string{"detach team T2 left", "removeteam T2"} {
+		if status, out, errs := call(t, cfg.Socket, line); status != tool.Success {
+			t.Errorf("%s: status %d, %s%s", line, status, out, errs)
+		}
+	}
+	await.Eventually(t, "the interfaces are by themselves again", func() bool {
+		for _, a := range d.Overview().Adapters {
+			if len(a.IPoIB) > 0 && !a.IPoIB[0].Connected {
+				return false
+			}
+		}
+		return true
+	})
 }
