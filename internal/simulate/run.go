@@ -64,6 +64,7 @@ func New(s *scenario.Scenario) (*Run, error) {
 	for i := range n.shards {
 		n.shards[i].r = r
 		n.shards[i].settle()
+		n.shards[i].part(n)
 	}
 	r.halve()
 	r.prepareFaults()

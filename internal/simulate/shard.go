@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"time"
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -40,11 +41,15 @@ type shard struct {
 	side   int // of the network: all that it has links to are on the other, where there are two
 	nodes  int
 	now    clock.Time
-	macs   []eth.MAC // of hosts
-	hosts  []host    // by node: hosts come first
-	exits  [][]exit
-	boxes  []*box // of what leaves
-	feeds  []*box // of what comes
+	reach  time.Duration // by which its hosts and switches may be apart; 0: they go on together
+	// hint is how much later a host is told of a flow that begins at another of the shard: before the first packet can arrive, and behind
+	// what it may have done already.
+	hint  time.Duration
+	macs  []eth.MAC // of hosts
+	hosts []host    // by node: hosts come first
+	exits [][]exit
+	boxes []*box // of what leaves
+	feeds []*box // of what comes
 
 	bonds *aggregation.Bonds // of nodes that speak LACP; nil: none does
 	joins []joined
@@ -109,13 +114,7 @@ func (h *shard) first() clock.Time { return clock.Min(h.Deadline(), h.wanted()) 
 
 // wanted returns when something happens next that is no affair of the links and switches alone.
 func (h *shard) wanted() clock.Time {
-	at := h.due.First()
-	if len(h.starts) > 0 {
-		at = clock.Min(at, h.starts[0].at)
-	}
-	if len(h.heard) > 0 {
-		at = clock.Min(at, h.heard[0].at)
-	}
+	at := clock.Min(h.due.First(), h.begins())
 	if h.bonds != nil {
 		at = clock.Min(at, h.bonds.Deadline())
 	}
@@ -127,6 +126,16 @@ func (h *shard) pass(until clock.Time) {
 	h.foresee()
 	h.turns = 0
 	h.collect()
+	if h.reach > 0 {
+		h.byTurns(until)
+	} else {
+		h.together(until)
+	}
+	h.now = max(h.now, until)
+}
+
+// together lets everything happen until a time, in the order of time.
+func (h *shard) together(until clock.Time) {
 	for at, stirred := h.next(until); at <= until; at, stirred = h.next(until) {
 		h.now = max(h.now, at)
 		if !stirred {
@@ -139,7 +148,6 @@ func (h *shard) pass(until clock.Time) {
 			return
 		}
 	}
-	h.now = max(h.now, until)
 }
 
 // next returns when there is something to do that is not the affair of links and switches alone, or a time after until. What happens
@@ -150,12 +158,10 @@ func (h *shard) next(until clock.Time) (at clock.Time, stirred bool) {
 		return clock.Min(wanted, h.Deadline()), false
 	}
 	before := clock.Min(wanted, until.Add(1))
-	for at = h.Deadline(); at < before; {
-		next := h.Proceed(at)
-		if len(h.touched) > 0 || h.HasRoom() {
+	for at = h.Deadline(); at < before; at = h.Deadline() {
+		if h.Advance(at); len(h.touched) > 0 || h.HasRoom() {
 			return at, true
 		}
-		at = next
 	}
 	return clock.Min(wanted, at), false
 }
@@ -223,11 +229,14 @@ func (h *shard) step() {
 // connect lets the host at the other end of a flow know of it before the first packet can arrive; over: that it has ended.
 func (h *shard) connect(now clock.Time, f *sending, over bool) {
 	to := h.r.flows[f.number].receiving
-	if to.shard != h {
+	switch {
+	case to.shard != h:
 		h.notes = append(h.notes, note{now, f.number, over})
-		return
+	case h.hint > 0 && to.host != f.host:
+		h.heard.push(note{now.Add(h.hint), f.number, over})
+	default:
+		h.tell(now, to, over)
 	}
-	h.tell(now, to, over)
 }
 
 // tell tells a host of the shard what connect says.

@@ -14,11 +14,11 @@ type arrival struct {
 }
 
 // arrivals are frames on their way: a lane for each port, since what goes to one arrives in the order in which it was sent, and which
-// lane is next. Of frames that arrive at once the one for the node and port with the lower number is first.
+// lane of a switch is next. Of frames that arrive at once the one for the node and port with the lower number is first.
 type arrivals struct {
 	lanes []lane
-	due   due.Times
-	next  int // the lane whose frame arrives first, if there is one
+	due   due.Times // of lanes to switches
+	next  int       // the lane whose frame arrives first, if there is one
 }
 
 // lane is frames on their way to a port.
@@ -28,6 +28,7 @@ type lane struct {
 	count uint32
 	node  uint32
 	port  uint8
+	ends  bool // the port is a station's
 }
 
 // coming is a frame in a lane.
@@ -37,25 +38,25 @@ type coming struct {
 }
 
 // add adds lanes for the ports of a node, and returns the number of the first.
-func (a *arrivals) add(node, ports int) int {
+func (a *arrivals) add(node, ports int, station bool) int {
 	first := len(a.lanes)
 	for p := range ports {
-		a.lanes = append(a.lanes, lane{node: uint32(node), port: uint8(p)})
+		a.lanes = append(a.lanes, lane{node: uint32(node), port: uint8(p), ends: station})
 	}
 	a.due = due.New(len(a.lanes))
 	for i := range a.lanes {
-		if l := &a.lanes[i]; l.count > 0 {
+		if l := &a.lanes[i]; l.count > 0 && !l.ends {
 			a.due.Set(i, l.place(0).at)
 		}
 	}
 	return first
 }
 
-// first returns when the first arrives.
+// first returns when the first arrives at a switch.
 func (a *arrivals) first() clock.Time { return a.due.First() }
 
-// push puts a frame into a lane.
-func (a *arrivals) push(number int, at clock.Time, f Ref) {
+// push puts a frame into a lane. It returns the station to which that leads, if the frame is the first there.
+func (a *arrivals) push(number int, at clock.Time, f Ref) (station int, first bool) {
 	l := &a.lanes[number]
 	if int(l.count) == len(l.ring) {
 		l.grow()
@@ -66,29 +67,35 @@ func (a *arrivals) push(number int, at clock.Time, f Ref) {
 	}
 	*l.place(i) = coming{at, f}
 	l.count++
-	if i > 0 {
-		return
+	if i > 0 || l.ends {
+		return int(l.node), i == 0
 	}
 	if first := a.due.First(); at < first || at == first && number < a.next {
 		a.next = number
 	}
 	a.due.Set(number, at)
+	return 0, false
 }
 
-// pop removes the first frame, which must be there.
+// pop removes the first frame to a switch, which must be there.
 func (a *arrivals) pop() arrival {
 	number := a.next
 	l := &a.lanes[number]
-	x := l.place(0)
-	first := arrival{at: x.at, node: l.node, port: l.port, frame: x.frame}
-	l.head++
-	at := clock.Never
-	if l.count--; l.count > 0 {
-		at = l.place(0).at
-	}
-	a.due.Set(number, at)
+	x := l.pop()
+	a.due.Set(number, l.first())
 	a.next = a.due.Next()
-	return first
+	return x
+}
+
+// earliest returns the lane to a station from which a frame arrives first, and when; clock.Never: there is none.
+func (a *arrivals) earliest(x *node) (l *lane, at clock.Time) {
+	at = clock.Never
+	for i := range x.ports {
+		if y := &a.lanes[x.lane+i]; y.count > 0 && y.place(0).at < at {
+			l, at = y, y.place(0).at
+		}
+	}
+	return l, at
 }
 
 // peek returns the first frame; 0: there is none.
@@ -97,6 +104,22 @@ func (a *arrivals) peek() Ref {
 		return l.place(0).frame
 	}
 	return 0
+}
+
+// pop removes the first frame, which must be there.
+func (l *lane) pop() arrival {
+	x := *l.place(0)
+	l.head++
+	l.count--
+	return arrival{at: x.at, node: l.node, port: l.port, frame: x.frame}
+}
+
+// first returns when the first frame arrives.
+func (l *lane) first() clock.Time {
+	if l.count == 0 {
+		return clock.Never
+	}
+	return l.place(0).at
 }
 
 func (l *lane) place(i uint32) *coming {

@@ -13,7 +13,7 @@ import (
 func TestArrivals(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var a arrivals
-	first := []int{a.add(0, 2), a.add(1, 5)}
+	first := []int{a.add(0, 2, false), a.add(1, 5, false)}
 	type sent struct {
 		at         clock.Time
 		lane, sent int
@@ -22,7 +22,7 @@ func TestArrivals(t *testing.T) {
 	now := clock.Time(0)
 	for i := 1; i < 100_000 || len(want) > 0; i++ {
 		if i == 50_000 { // with frames on their way
-			first = append(first, a.add(2, 64))
+			first = append(first, a.add(2, 64, false))
 		}
 		if i >= 100_000 || i > 1000 && random.IntN(2) == 0 && len(want) > 0 {
 			x, y := a.pop(), want[0]

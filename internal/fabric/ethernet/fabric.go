@@ -23,19 +23,22 @@ type Fabric struct {
 	Store Store
 
 	nodes    []node
-	due      due.Times
+	due      due.Times // of switches
+	stations due.Times // of stations: when something arrives, they send, or their hosts want a turn
 	arrivals arrivals
 	rooms    []int // stations that have room again
+	visited  int   // the station that is visited, from 1 on; 0: none is
 }
 
 // node is a switch or a station.
 type node struct {
 	Site
-	station *Station // nil: it is a switch
-	lane    int      // the first of those towards its ports
-	ways    []int32  // by port: the lane towards what is at the other end of its link
-	loss    []uint64 // by port, 2^64 of the share of frames that its link loses; nil: none
-	told    bool     // it is among those with room again
+	station *Station   // nil: it is a switch
+	lane    int        // the first of those towards its ports
+	ways    []int32    // by port: the lane towards what is at the other end of its link
+	loss    []uint64   // by port, 2^64 of the share of frames that its link loses; nil: none
+	told    bool       // it is among those with room again
+	wants   clock.Time // when the host of a station wants its turn
 }
 
 // AddSwitch adds a switch, whose store must be the fabric's, and returns its number.
@@ -50,14 +53,15 @@ func (f *Fabric) add(n node) int {
 	for range n.ports {
 		n.Peers = append(n.Peers, End{Node: -1})
 	}
-	n.lane = f.arrivals.add(len(f.nodes), len(n.ports))
+	n.lane = f.arrivals.add(len(f.nodes), len(n.ports), n.station != nil)
 	for p := range n.ports {
 		n.ways = append(n.ways, int32(n.lane+p)) // a station's host is at the port itself
 	}
+	n.wants = clock.Never
 	f.nodes = append(f.nodes, n)
-	f.due = due.New(len(f.nodes))
+	f.due, f.stations = due.New(len(f.nodes)), due.New(len(f.nodes))
 	for i := range f.nodes {
-		f.due.Set(i, f.nodes[i].Switch.Deadline())
+		f.Wake(i)
 	}
 	return len(f.nodes) - 1
 }
@@ -103,7 +107,7 @@ func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
 	x := &f.nodes[station]
 	ok := x.station.Send(now, r)
 	f.departs(now, x, station)
-	f.due.Set(station, x.Switch.Deadline())
+	f.settle(x, station)
 	return ok
 }
 
@@ -114,14 +118,21 @@ func (f *Fabric) SendAt(now clock.Time, station int, priority uint8, r Ref) bool
 		return false
 	}
 	f.departs(now, x, station)
-	f.due.Set(station, x.Switch.Deadline())
+	f.settle(x, station)
 	return true
 }
 
 // Arrive lets a frame arrive at a port at a time that is not over: from the other end of a link that is elsewhere. It is the fabric's
 // then.
 func (f *Fabric) Arrive(at clock.Time, to End, r Ref) {
-	f.arrivals.push(f.nodes[to.Node].lane+to.Port, at, r)
+	f.push(f.nodes[to.Node].lane+to.Port, at, r)
+}
+
+// push puts a frame on the way to a port, by its lane.
+func (f *Fabric) push(lane int, at clock.Time, r Ref) {
+	if node, first := f.arrivals.push(lane, at, r); first {
+		f.stations.Set(node, clock.Min(f.stations.Get(node), at))
+	}
 }
 
 // Room returns a station that has room again after Send had none, with the priorities; false: there is none.
@@ -141,23 +152,78 @@ func (f *Fabric) Room() (station int, priorities uint8, ok bool) {
 func (f *Fabric) HasRoom() bool { return len(f.rooms) > 0 }
 
 // Wake notes that something was done to a node directly.
-func (f *Fabric) Wake(node int) { f.due.Set(node, f.nodes[node].Switch.Deadline()) }
-
-// Deadline returns when Advance is wanted next.
-func (f *Fabric) Deadline() clock.Time {
-	return clock.Min(f.due.First(), f.arrivals.first())
+func (f *Fabric) Wake(node int) {
+	x := &f.nodes[node]
+	if x.station != nil {
+		f.settle(x, node)
+		return
+	}
+	f.due.Set(node, x.Switch.Deadline())
 }
 
-// Advance lets happen what is due, in the order of time; of what is due at once first arrivals by nodes and ports, then nodes.
-func (f *Fabric) Advance(now clock.Time) { f.Proceed(now) }
+// settle notes when a station wants to go on.
+func (f *Fabric) settle(x *node, i int) {
+	if i == f.visited-1 {
+		return
+	}
+	_, arrives := f.arrivals.earliest(x)
+	f.stations.Set(i, min(arrives, x.Switch.Deadline(), x.wants))
+}
 
-// Proceed is Advance, and returns when that is wanted next.
-func (f *Fabric) Proceed(now clock.Time) (next clock.Time) {
+// Visit begins with what happens at a station and its host, up to Want. It returns when the host wants its turn.
+func (f *Fabric) Visit(station int) (wants clock.Time) {
+	f.visited = station + 1
+	return f.nodes[station].wants
+}
+
+// Want says when the host of a station wants its next turn, whatever arrives; clock.Never, as before: not on its own account.
+func (f *Fabric) Want(station int, at clock.Time) {
+	x := &f.nodes[station]
+	x.wants, f.visited = at, 0
+	f.settle(x, station)
+}
+
+// Deadline returns when Advance is wanted next.
+func (f *Fabric) Deadline() clock.Time { return clock.Min(f.SwitchesDeadline(), f.stations.First()) }
+
+// SwitchesDeadline returns when something happens next at a switch.
+func (f *Fabric) SwitchesDeadline() clock.Time { return clock.Min(f.due.First(), f.arrivals.first()) }
+
+// StationsDeadline returns when something happens next at a station or its host.
+func (f *Fabric) StationsDeadline() clock.Time { return f.stations.First() }
+
+// NextStation returns at which station something happens next, or its host: the one with the lowest number of several. many: there are
+// several.
+func (f *Fabric) NextStation() (station int, many bool) {
+	station = f.stations.Next()
+	return station, f.stations.Rest(station) == f.stations.First()
+}
+
+// Advance lets happen what is due, in the order of time; of what is due at once first what arrives at switches, by nodes and ports, then
+// what nodes do.
+func (f *Fabric) Advance(now clock.Time) {
+	for {
+		switches, stations := f.SwitchesDeadline(), f.stations.First()
+		switch {
+		case min(switches, stations) > now:
+			return
+		case stations < switches:
+			i := f.stations.Next()
+			f.AdvanceStation(stations, i)
+			f.settle(&f.nodes[i], i)
+		default:
+			f.AdvanceSwitches(switches)
+		}
+	}
+}
+
+// AdvanceSwitches is Advance for switches alone. Nothing may have been left undone at stations that arrives until then.
+func (f *Fabric) AdvanceSwitches(now clock.Time) {
 	for {
 		arrives, turn := f.arrivals.first(), f.due.First()
-		switch next = min(arrives, turn); {
-		case next > now:
-			return next
+		switch {
+		case min(arrives, turn) > now:
+			return
 		case arrives > turn:
 			f.turn(turn, f.due.Next())
 			continue
@@ -170,23 +236,67 @@ func (f *Fabric) Proceed(now clock.Time) (next clock.Time) {
 	}
 }
 
-// arrive brings a frame to the end of a link.
-func (f *Fabric) arrive(a arrival) {
-	x := &f.nodes[a.node]
-	if x.station != nil && int(a.port) == x.station.host {
+// StationDeadline returns when something happens next at a station, without its host.
+func (f *Fabric) StationDeadline(station int) clock.Time {
+	x := &f.nodes[station]
+	_, arrives := f.arrivals.earliest(x)
+	return min(arrives, x.Switch.Deadline())
+}
+
+// AdvanceStation is Advance for a station that is visited. Nothing may have been left undone at switches that arrives until now.
+func (f *Fabric) AdvanceStation(now clock.Time, station int) {
+	x := &f.nodes[station]
+	for {
+		l, arrives := f.arrivals.earliest(x)
+		turn := x.Switch.Deadline()
+		switch {
+		case min(arrives, turn) > now:
+			return
+		case arrives > turn:
+			f.stationTurn(turn, x, station)
+			continue
+		}
+		a := l.pop()
+		if l.count > 0 {
+			f.Store.prefetch(l.place(0).frame)
+		}
+		f.reach(x, a)
+	}
+}
+
+// reach brings a frame to a station.
+func (f *Fabric) reach(x *node, a arrival) {
+	switch {
+	case int(a.port) == x.station.host:
 		f.Deliver(a.at, End{int(a.node), int(a.port)}, a.frame)
 		return
-	}
-	if x.station != nil && x.station.passes && f.Deliver != nil {
+	case x.station.passes && f.Deliver != nil:
 		f.passPause(&a, x)
 	}
-	if x.station != nil && f.Deliver != nil && x.station.pass(a.at, a.port, a.frame) {
+	if f.Deliver != nil && x.station.pass(a.at, a.port, a.frame) {
 		f.Deliver(a.at, End{int(a.node), x.station.host}, a.frame)
 		return
 	}
+	x.Switch.Receive(a.at, int(a.port), a.frame)
+	f.departs(a.at, x, int(a.node))
+}
+
+// stationTurn lets a station send.
+func (f *Fabric) stationTurn(now clock.Time, x *node, i int) {
+	x.Switch.Advance(now)
+	f.departs(now, x, i)
+	if x.station.refused != 0 && !x.told {
+		x.told = true
+		f.rooms = append(f.rooms, i)
+	}
+}
+
+// arrive brings a frame to a switch.
+func (f *Fabric) arrive(a arrival) {
+	x := &f.nodes[a.node]
 	apart := min(f.arrivals.first(), f.due.First()) > a.at
 	s := x.Switch
-	s.apart = apart && x.station == nil
+	s.apart = apart
 	s.Receive(a.at, int(a.port), a.frame)
 	s.apart = false
 	due := s.Deadline()
@@ -200,16 +310,12 @@ func (f *Fabric) arrive(a arrival) {
 	f.due.Set(int(a.node), due)
 }
 
-// turn lets a node send.
+// turn lets a switch send.
 func (f *Fabric) turn(now clock.Time, i int) {
 	x := &f.nodes[i]
 	x.Switch.Advance(now)
 	f.departs(now, x, i)
 	f.due.Set(i, x.Switch.Deadline())
-	if x.station != nil && x.station.refused != 0 && !x.told {
-		x.told = true
-		f.rooms = append(f.rooms, i)
-	}
 }
 
 // departs takes what leaves a node.
@@ -239,7 +345,7 @@ func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
 		f.port(to).counters.Dropped.Lost++
 		f.Store.Drop(d.Frame)
 	case to.Node >= 0:
-		f.arrivals.push(int(x.ways[d.Port]), d.At, d.Frame)
+		f.push(int(x.ways[d.Port]), d.At, d.Frame)
 	case f.Away != nil:
 		f.Away(d.At, End{i, d.Port}, d.Frame)
 	default: // nobody is there
