@@ -190,7 +190,8 @@ func (h *rcHost) turn(now clock.Time) {
 		}
 	}
 	h.in, h.refs = h.in[:0], h.refs[:0]
-	if h.due <= now {
+	due := h.due <= now
+	if due {
 		h.port.Advance(now)
 	}
 	h.settle(now)
@@ -198,7 +199,12 @@ func (h *rcHost) turn(now clock.Time) {
 		h.retry(now)
 	}
 	h.port.Scheduler.Pause(h.full)
-	for h.due = h.port.Deadline(); h.due == 0; h.due = h.port.Deadline() {
+	if due { // which is mostly since something may be sent: the port need not be asked whether that is so
+		h.due = 0
+	} else {
+		h.due = h.port.Deadline()
+	}
+	for ; h.due == 0; h.due = h.port.Deadline() {
 		k := h.port.Transmit(now, h.out[:])
 		for i := range h.out[:k] {
 			h.send(now, &h.out[i])

@@ -115,7 +115,7 @@ func (h *shard) goOn(host int, end clock.Time) bool {
 			return false
 		}
 		h.AdvanceStation(at, host)
-		for h.admit() || due <= at {
+		for (len(h.touched) > 0 || h.HasRoom()) && h.admit() || due <= at {
 			x.turn(at)
 			due = x.deadline()
 			h.turns++

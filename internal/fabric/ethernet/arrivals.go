@@ -88,14 +88,14 @@ func (a *arrivals) pop() arrival {
 }
 
 // earliest returns the lane to a station from which a frame arrives first, and when; clock.Never: there is none.
-func (a *arrivals) earliest(x *node) (l *lane, at clock.Time) {
+func (a *arrivals) earliest(x *node) (number int, at clock.Time) {
 	at = clock.Never
-	for i := range x.ports {
-		if y := &a.lanes[x.lane+i]; y.count > 0 && y.place(0).at < at {
-			l, at = y, y.place(0).at
+	for i := x.lane; i < x.lane+len(x.ways); i++ {
+		if y := &a.lanes[i]; y.count > 0 && y.place(0).at < at {
+			number, at = i, y.place(0).at
 		}
 	}
-	return l, at
+	return number, at
 }
 
 // peek returns the first frame; 0: there is none.

@@ -39,6 +39,8 @@ type node struct {
 	loss    []uint64   // by port, 2^64 of the share of frames that its link loses; nil: none
 	told    bool       // it is among those with room again
 	wants   clock.Time // when the host of a station wants its turn
+	arrives clock.Time // when the next frame arrives at a station
+	from    int        // by which lane
 }
 
 // AddSwitch adds a switch, whose store must be the fabric's, and returns its number.
@@ -57,7 +59,7 @@ func (f *Fabric) add(n node) int {
 	for p := range n.ports {
 		n.ways = append(n.ways, int32(n.lane+p)) // a station's host is at the port itself
 	}
-	n.wants = clock.Never
+	n.wants, n.arrives = clock.Never, clock.Never
 	f.nodes = append(f.nodes, n)
 	f.due, f.stations = due.New(len(f.nodes)), due.New(len(f.nodes))
 	for i := range f.nodes {
@@ -130,7 +132,12 @@ func (f *Fabric) Arrive(at clock.Time, to End, r Ref) {
 
 // push puts a frame on the way to a port, by its lane.
 func (f *Fabric) push(lane int, at clock.Time, r Ref) {
-	if node, first := f.arrivals.push(lane, at, r); first {
+	node, first := f.arrivals.push(lane, at, r)
+	if !first {
+		return
+	}
+	if x := &f.nodes[node]; at < x.arrives || at == x.arrives && lane < x.from {
+		x.arrives, x.from = at, lane
 		f.stations.Set(node, clock.Min(f.stations.Get(node), at))
 	}
 }
@@ -166,8 +173,7 @@ func (f *Fabric) settle(x *node, i int) {
 	if i == f.visited-1 {
 		return
 	}
-	_, arrives := f.arrivals.earliest(x)
-	f.stations.Set(i, min(arrives, x.Switch.Deadline(), x.wants))
+	f.stations.Set(i, min(x.arrives, x.Switch.Deadline(), x.wants))
 }
 
 // Visit begins with what happens at a station and its host, up to Want. It returns when the host wants its turn.
@@ -239,27 +245,27 @@ func (f *Fabric) AdvanceSwitches(now clock.Time) {
 // StationDeadline returns when something happens next at a station, without its host.
 func (f *Fabric) StationDeadline(station int) clock.Time {
 	x := &f.nodes[station]
-	_, arrives := f.arrivals.earliest(x)
-	return min(arrives, x.Switch.Deadline())
+	return min(x.arrives, x.Switch.Deadline())
 }
 
 // AdvanceStation is Advance for a station that is visited. Nothing may have been left undone at switches that arrives until now.
 func (f *Fabric) AdvanceStation(now clock.Time, station int) {
 	x := &f.nodes[station]
 	for {
-		l, arrives := f.arrivals.earliest(x)
 		turn := x.Switch.Deadline()
 		switch {
-		case min(arrives, turn) > now:
+		case min(x.arrives, turn) > now:
 			return
-		case arrives > turn:
+		case x.arrives > turn:
 			f.stationTurn(turn, x, station)
 			continue
 		}
+		l := &f.arrivals.lanes[x.from]
 		a := l.pop()
 		if l.count > 0 {
 			f.Store.prefetch(l.place(0).frame)
 		}
+		x.from, x.arrives = f.arrivals.earliest(x)
 		f.reach(x, a)
 	}
 }
