@@ -21,7 +21,7 @@ import (
 // one, and the command lines of the plugin are right.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../examples/kubernetes/*.yaml")
-	if err != nil || len(files) != 5 {
+	if err != nil || len(files) != 7 {
 		t.Fatal(files, err)
 	}
 	asking := 0
@@ -72,7 +72,7 @@ func podIn(kind string, doc []byte) (core.PodSpec, error) {
 	}
 	other, ok := map[string]any{"Service": new(core.Service), "ServiceAccount": new(core.ServiceAccount),
 		"ClusterRole": new(rbac.ClusterRole), "ClusterRoleBinding": new(rbac.ClusterRoleBinding), "DeviceClass": new(resource.DeviceClass),
-		"ResourceClaimTemplate": new(resource.ResourceClaimTemplate)}[kind]
+		"ResourceClaimTemplate": new(resource.ResourceClaimTemplate), "ConfigMap": new(core.ConfigMap)}[kind]
 	if !ok {
 		return core.PodSpec{}, fmt.Errorf("a %s is not looked at", kind)
 	}
