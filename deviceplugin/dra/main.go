@@ -112,7 +112,7 @@ func run(ctx context.Context, o options, c kubernetes.Interface) error {
 	defer t.Stop()
 	for {
 		if r, news := p.resources(); news {
-			if err := h.PublishResources(ctx, r); err != nil {
+			if err := h.PublishResources(ctx, r); err != nil && ctx.Err() == nil { // its end is no failure
 				return err
 			}
 		}
