@@ -45,10 +45,8 @@ func (p *plugin) UnprepareResourceClaims(ctx context.Context, claims []kubeletpl
 // prepare gives a claim its devices. It may do so again.
 func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) (have claim, err error) {
 	p.look(ctx)
-	if !p.prepared(c.UID) { // of one that is prepared, containers run
-		if err := (&containersOf{api: p.kube, claim: c}).check(ctx); err != nil {
-			return have, err
-		}
+	if err := p.meet(ctx, c); err != nil {
+		return have, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,6 +65,23 @@ func (p *plugin) prepare(ctx context.Context, c *resourceapi.ResourceClaim) (hav
 	return have, nil
 }
 
+// meet refuses a claim that meets another in a container. One that is prepared stays so where that cannot be looked at.
+func (p *plugin) meet(ctx context.Context, c *resourceapi.ResourceClaim) error {
+	look := &containersOf{api: p.kube, claim: c}
+	again := p.prepared(c.UID)
+	if again {
+		look.prepared = p.prepared
+	}
+	err := look.check(ctx)
+	var e *crowded
+	if err != nil && again && !errors.As(err, &e) {
+		p.o.Log.Warn("containers of a prepared claim are not looked at", "namespace", c.Namespace, "claim", c.Name, "cause", err)
+		return nil
+	}
+	return err
+}
+
+// prepared reports whether a claim is prepared, by this process or one before it.
 func (p *plugin) prepared(uid types.UID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
@@ -33,11 +34,19 @@ func (e *crowded) Error() string {
 type containersOf struct {
 	api   kubernetes.Interface
 	claim *resourceapi.ResourceClaim
-	parts map[string][]part // of the claims that were looked at, by name
+	// prepared reports whether a claim is prepared; nil: this one is not, and all others count.
+	prepared func(types.UID) bool
+	parts    map[string][]part // of the claims that were looked at, by name
 }
 
 // check refuses a claim of which a container is to have a device beside another of this driver: engines would mount one socket over
 // the other. Kubernetes does not tell drivers whose claims meet in a container, so that the pods say it.
+//
+// A claim that is prepared already, for other pods, is refused as well when kubelet asks for it again, if it meets another that is
+// prepared, in a pod that has not started: the other would not be asked for, either. (One that is not prepared looks for itself.) Kubelet
+// asks again once it has started anew, since what it keeps of a claim over that does not say that it is prepared. As long as it runs it
+// asks for a claim once, until the last pod that has it ends (Manager.PrepareResources and ClaimInfo of Kubernetes' pkg/kubelet/cm/dra):
+// a pod of which every claim is prepared for others starts without a call to the driver, which can refuse nothing then.
 func (c *containersOf) check(ctx context.Context) error {
 	c.parts = map[string][]part{c.claim.Name: partsOf(c.claim)}
 	if len(c.parts[c.claim.Name]) == 0 {
@@ -52,7 +61,9 @@ func (c *containersOf) check(ctx context.Context) error {
 		case apierrors.IsNotFound(err):
 			continue
 		case err != nil:
-			return fmt.Errorf("pod %s/%s, for which the claim is reserved: %w", c.claim.Namespace, r.Name, err)
+			return fmt.Errorf("pod %s/%s, for which the claim is reserved: %w", c.claim.Namespace, r.Name, toGet(pods, err))
+		case c.prepared != nil && pod.Status.Phase == core.PodRunning:
+			continue // its containers run
 		case pod.UID != r.UID || pod.Status.Phase == core.PodSucceeded || pod.Status.Phase == core.PodFailed:
 			continue // it has ended, or another has its name
 		}
@@ -115,16 +126,16 @@ func (c *containersOf) container(ctx context.Context, pod *core.Pod, x *core.Con
 	return &crowded{namespace: pod.Namespace, pod: pod.Name, container: x.Name, a: all[first], b: all[second]}
 }
 
-// of returns the devices of this driver that a claim gives. One that is gone gives none.
+// of returns the devices of this driver that a claim gives. One that is gone gives none, and so does one that does not count.
 func (c *containersOf) of(ctx context.Context, name string) ([]part, error) {
 	if list, ok := c.parts[name]; ok {
 		return list, nil
 	}
 	x, err := c.api.ResourceV1().ResourceClaims(c.claim.Namespace).Get(ctx, name, meta.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("claim %s/%s, which a container has beside this one: %w", c.claim.Namespace, name, err)
+		return nil, fmt.Errorf("claim %s/%s, which a container has beside this one: %w", c.claim.Namespace, name, toGet(resourceClaims, err))
 	}
-	if err == nil {
+	if err == nil && (c.prepared == nil || c.prepared(x.UID)) {
 		c.parts[name] = partsOf(x)
 	} else {
 		c.parts[name] = nil

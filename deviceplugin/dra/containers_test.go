@@ -7,13 +7,16 @@ import (
 	"testing"
 
 	core "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	testbed "k8s.io/client-go/testing"
+	dra "k8s.io/kubelet/pkg/apis/dra/v1"
 )
 
 // allocation makes a claim to which each request has a device allocated: a request is NAME, or NAME@DRIVER.
@@ -150,19 +153,67 @@ func TestContainersOf(t *testing.T) {
 	}
 }
 
-// What cannot be looked at is refused: a role without its rights shows at once, and not when two sockets meet.
+// What cannot be looked at is refused: a role without its rights shows at once, and not when two sockets meet. The error says which rule
+// the role lacks, and that is in the file that it names.
 func TestContainersUnknown(t *testing.T) {
-	for kind, want := range map[string]string{"pods": "pod default/p, for which the claim is reserved: ",
-		"resourceclaims": "claim default/two, which a container has beside this one: "} {
+	roles := objects[rbac.ClusterRole](t, "dra.yaml", "ClusterRole")
+	if len(roles) != 1 || roles[0].Name != "softvpi-dra" {
+		t.Fatal(roles)
+	}
+	for kind, want := range map[schema.GroupResource][2]string{
+		pods: {"pod default/p, for which the claim is reserved: ", `apiGroups: [""], resources: ["pods"], verbs: ["get"]`},
+		resourceClaims: {"claim default/two, which a container has beside this one: ",
+			`apiGroups: ["resource.k8s.io"], resources: ["resourceclaims"], verbs: ["get"]`},
+	} {
 		c := fake.NewClientset(podWith([]string{"one", "two"}, asking("main", "one", "two")), allocation("two", "r"))
-		c.PrependReactor("get", kind, func(a testbed.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no right"))
+		c.PrependReactor("get", kind.Resource, func(a testbed.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "x", errors.New("no right"))
 		})
 		one := allocation("one", "r")
 		one.Status.ReservedFor = these(resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: "p", UID: "uid-p"})
 		err := (&containersOf{api: c, claim: one}).check(t.Context())
-		if err == nil || !strings.HasPrefix(err.Error(), want) || !apierrors.IsForbidden(err) {
+		var e *rightMissing
+		if err == nil || !strings.HasPrefix(err.Error(), want[0]) || !apierrors.IsForbidden(err) || !errors.As(err, &e) ||
+			!strings.Contains(err.Error(), "ClusterRole softvpi-dra is to have the rule "+want[1]+", as examples/kubernetes/dra.yaml") {
 			t.Errorf("%s: %v, want %s", kind, err, want)
+			continue
+		}
+		if !slices.ContainsFunc(roles[0].Rules, func(r rbac.PolicyRule) bool {
+			return slices.Contains(r.APIGroups, e.of.Group) && slices.Contains(r.Resources, e.of.Resource) &&
+				slices.Contains(r.Verbs, e.verb)
+		}) {
+			t.Errorf("the role of dra.yaml does not allow %s of %s", e.verb, e.of)
+		}
+	}
+	if err := toGet(pods, apierrors.NewTimeoutError("slow", 1)); strings.Contains(err.Error(), "ClusterRole") {
+		t.Error(err)
+	}
+}
+
+// Of a claim that is prepared, others count if they are prepared, too, and pods if they have not started.
+func TestContainersAgain(t *testing.T) {
+	names := []string{"one", "two"}
+	both := podWith(names, asking("main", "one", "two"))
+	for name, x := range map[string]struct {
+		claim    *resourceapi.ResourceClaim
+		pod      *core.Pod
+		prepared []types.UID
+		phase    core.PodPhase
+		want     bool
+	}{
+		"both":         {allocation("one", "r"), both, these[types.UID]("uid-one", "uid-two"), core.PodPending, true},
+		"the other":    {allocation("one", "r"), both, these[types.UID]("uid-one"), core.PodPending, false},
+		"started":      {allocation("one", "r"), both, these[types.UID]("uid-one", "uid-two"), core.PodRunning, false},
+		"in two":       {allocation("one", "r"), podWith(names, asking("main", "one"), asking("side", "two")), nil, core.PodPending, false},
+		"two requests": {allocation("one", "r", "s"), podWith(names, asking("main", "one")), nil, core.PodPending, true},
+	} {
+		pod := x.pod.DeepCopy()
+		pod.Status.Phase = x.phase
+		x.claim.Status.ReservedFor = these(resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: "p", UID: "uid-p"})
+		err := (&containersOf{api: fake.NewClientset(pod, allocation("two", "r")), claim: x.claim,
+			prepared: func(uid types.UID) bool { return slices.Contains(x.prepared, uid) }}).check(t.Context())
+		if e := new(crowded); errors.As(err, &e) != x.want || !x.want && err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -174,8 +225,8 @@ func TestCrowdedContainer(t *testing.T) {
 	n.published("shared-0", "shared-1", "vf-red")
 	k := n.kubelet()
 	pod := podWith([]string{"one", "two"}, asking("main", "one"))
-	pods := n.api.CoreV1().Pods("default")
-	if _, err := pods.Create(t.Context(), pod, meta.CreateOptions{}); err != nil {
+	client := n.api.CoreV1().Pods("default")
+	if _, err := client.Create(t.Context(), pod, meta.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	one, two := n.claim("one", nil, "shared-0"), n.claim("two", nil, "shared-1")
@@ -194,14 +245,42 @@ func TestCrowdedContainer(t *testing.T) {
 	}
 	pod.Spec.Containers = slices.Clone(pod.Spec.Containers)
 	pod.Spec.Containers[0] = asking("main", "one", "two")
-	if _, err := pods.Update(t.Context(), pod, meta.UpdateOptions{}); err != nil {
+	if _, err := client.Update(t.Context(), pod, meta.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, wrong := n.prepare(k, two); !strings.Contains(wrong,
-		"pod default/p, container main: claim one, request r0 and claim two, request r0 give it a device each") {
+	const both = "pod default/p, container main: claim one, request r0 and claim two, request r0 give it a device each"
+	if _, wrong := n.prepare(k, two); !strings.Contains(wrong, both) {
 		t.Error(wrong)
 	}
 	if _, wrong := n.prepare(k, one); wrong != "" {
+		t.Error(wrong)
+	}
+
+	set := func(c core.Container) {
+		t.Helper()
+		pod.Spec.Containers = these(c)
+		if _, err := client.Update(t.Context(), pod, meta.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(asking("main", "two")) // each is prepared for itself
+	if _, wrong := n.prepare(k, two); wrong != "" {
+		t.Fatal(wrong)
+	}
+	set(asking("main", "one", "two")) // and they meet in a pod that starts when kubelet and the plugin have started anew
+	n.stop()
+	n.start()
+	n.published("shared-0", "shared-1", "vf-red")
+	k = n.kubelet()
+	for _, c := range []*dra.Claim{one, two} {
+		if _, wrong := n.prepare(k, c); !strings.Contains(wrong, both) {
+			t.Errorf("%s: %s", c.Name, wrong)
+		}
+	}
+	n.api.PrependReactor("get", "pods", func(testbed.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("no right"))
+	})
+	if _, wrong := n.prepare(k, one); wrong != "" { // what is prepared stays so where nothing can be seen
 		t.Error(wrong)
 	}
 }
