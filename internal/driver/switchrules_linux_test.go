@@ -62,6 +62,16 @@ func TestFilterPlatform(t *testing.T) {
 		if !before.Blocked || !before.Status.Up {
 			t.Fatalf("%+v", before)
 		}
+		// A program that waits for an answer that is kept back sends nothing for half a minute: another one asks for a connection.
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := make(chan error, 1)
+		go func() { asked <- red.knock(ctx) }()
+		defer func() {
+			cancel()
+			if err := <-asked; err == nil {
+				t.Error("a connection came about through a port that is blocked")
+			}
+		}()
 		await.Eventually(t, "frames that are kept back", func() bool {
 			c := switchedAdapter(t, d, "red").Status.Counters
 			return c["blocked_sent"] >= before.Status.Counters["blocked_sent"]+1

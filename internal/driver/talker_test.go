@@ -125,6 +125,17 @@ func (k *talker) speak(ctx context.Context, c net.Conn, do func() error) error {
 	return do()
 }
 
+// knock asks for a connection beside the talker's own, and gives it up at once.
+func (k *talker) knock(ctx context.Context) error {
+	return k.adapter(ctx, k.asker, k.from, func(a *nd.Adapter) error {
+		c, err := (&rdmanet.Dialer{Adapter: a}).Dial(ctx, netip.AddrPortFrom(k.to, k.port).String())
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	})
+}
+
 func (k *talker) ask(ctx context.Context) error {
 	return k.adapter(ctx, k.asker, k.from, func(a *nd.Adapter) error {
 		some, cancel := context.WithTimeout(ctx, 2*time.Second)
