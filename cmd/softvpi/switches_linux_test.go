@@ -187,6 +187,7 @@ func TestPFCHopByHop(t *testing.T) {
 		{"dcbx", ""}, {"dcbx", "host0"}, {"dcbx", "spine0[1]"},
 	} {
 		t.Run(c.script+" "+c.wrong, func(t *testing.T) {
+			t.Parallel()
 			p := newPlace(t)
 			ctx, cancel := context.WithTimeout(context.Background(), mostWait)
 			defer cancel()

@@ -49,10 +49,21 @@ for i in 0 1; do
 	children="$children $!"
 	until grep -qs serving "$work/served$i"; do sleep 0.1; done
 done
-SOFTVPI_SOCKET="$work/0.sock" softvpi nd_write_bw -C 192.0.2.12 -L 192.0.2.10 -p 10000 -q 4 -D 2 >"$work/sent0" &
+seconds=2
+[ $# = 0 ] || seconds=60 # at most: until frames are lost
+SOFTVPI_SOCKET="$work/0.sock" softvpi nd_write_bw -C 192.0.2.12 -L 192.0.2.10 -p 10000 -q 4 -D $seconds >"$work/sent0" &
 first=$!
-on 1 softvpi nd_write_bw -C 192.0.2.12 -L 192.0.2.11 -p 10001 -q 4 -D 2 >"$work/sent1"
-wait $first
+SOFTVPI_SOCKET="$work/1.sock" softvpi nd_write_bw -C 192.0.2.12 -L 192.0.2.11 -p 10001 -q 4 -D $seconds >"$work/sent1" &
+second=$!
+children="$children $first $second"
+if [ $# != 0 ]; then
+	while kill -0 $first 2>/dev/null && do_fabric ports | awk 'NR > 1 { lost += $(NF-1) } END { exit lost > 0 }'; do sleep 0.1; done
+	kill -INT $first $second 2>/dev/null || true
+	wait $first $second || true
+else
+	wait $first
+	wait $second
+fi
 cat "$work/sent0" "$work/sent1" >&2
 do_fabric ports >&2
 do_fabric ports | awk 'NR > 1 { lost += $(NF-1); pauses += $NF } END { print lost + 0 " frames dropped, " pauses + 0 " pauses" }'
