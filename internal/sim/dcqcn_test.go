@@ -39,7 +39,10 @@ func TestSwitches_DCQCN(t *testing.T) {
 		{"vendor, 4 to 1", 4, vendor, late, 1, 1, 0}, // not recorded: fair and full
 		{"vendor, 16 to 1", 16, vendor, late, 38.02 / 38.17, 0.9972, 199},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.compare(t) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.compare(t)
+		})
 	}
 }
 
