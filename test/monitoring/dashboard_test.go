@@ -96,7 +96,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// substituted is a query as Grafana sends it with all adapters selected.
+// substituted is a query as Grafana sends it with all drivers and adapters selected.
 func substituted(expr string) string {
-	return strings.NewReplacer("$adapter", ".*", "$__rate_interval", "1m").Replace(expr)
+	return strings.NewReplacer("$instance", ".*", "$adapter", ".*", "$__rate_interval", "1m").Replace(expr)
 }
