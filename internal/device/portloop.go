@@ -87,8 +87,8 @@ func (p *portLoop) step(now clock.Time) bool {
 }
 
 func (p *portLoop) turn(now clock.Time) bool {
-	if p.left = false; audit {
-		p.auditTurn()
+	if p.left = false; audit != nil {
+		audit(p)
 	}
 	worked := p.receive(now)
 	if !worked && p.idle(now) {
