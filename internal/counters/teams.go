@@ -35,3 +35,11 @@ func (f members) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 }
+
+// Flag is the value of what either is or is not: 1 or 0.
+func Flag(is bool) uint64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -117,18 +117,12 @@ func (x *ipoibTeams) counted(others map[string][]counters.Team) map[string][]cou
 				t.Values["up"], t.Values["active_members"] = 1, 1
 			}
 			t.Members = append(t.Members, counters.TeamMember{Name: m.Adapter, Role: m.Role, Status: m.Status, LACP: "none",
-				Values: map[string]uint64{"up": count(up), "active": count(active), "disabled": count(m.Status == carrier.Disabled.String()),
+				Values: map[string]uint64{"up": counters.Flag(up), "active": counters.Flag(active),
+					"disabled":   counters.Flag(m.Status == carrier.Disabled.String()),
 					"sent_bytes": m.SentBytes, "sent_frames": m.SentFrames, "received_bytes": m.ReceivedBytes,
 					"received_frames": m.ReceivedFrames}})
 		}
 		all[s.Adapter] = append(all[s.Adapter], t)
 	}
 	return all
-}
-
-func count(is bool) uint64 {
-	if is {
-		return 1
-	}
-	return 0
 }

@@ -48,25 +48,18 @@ func (o *open) counted() counters.Team {
 
 func countedMember(name string, m *linkteam.MemberStatus) counters.TeamMember {
 	o := counters.TeamMember{Name: name, Role: m.Role.String(), Status: m.Status.String(), LACP: "none"}
-	o.Values = map[string]uint64{"up": one(m.Status == team.Connected), "active": one(m.Role == team.Active),
-		"disabled": one(m.Status == team.Disabled), "speed": m.Speed, "sent_bytes": m.SentBytes, "sent_frames": m.SentFrames,
+	o.Values = map[string]uint64{"up": counters.Flag(m.Status == team.Connected), "active": counters.Flag(m.Role == team.Active),
+		"disabled": counters.Flag(m.Status == team.Disabled), "speed": m.Speed, "sent_bytes": m.SentBytes, "sent_frames": m.SentFrames,
 		"received_bytes": m.ReceivedBytes, "received_frames": m.ReceivedFrames}
 	l := m.LACP
 	if l == nil {
 		return o
 	}
 	o.LACP = l.State()
-	o.Values["lacp_partner"] = one(l.Speaks())
-	o.Values["lacp_collecting"] = one(l.Up && l.Actor.State&lacp.Collecting != 0)
-	o.Values["lacp_distributing"] = one(l.Up && l.Actor.State&lacp.Distributing != 0)
+	o.Values["lacp_partner"] = counters.Flag(l.Speaks())
+	o.Values["lacp_collecting"] = counters.Flag(l.Up && l.Actor.State&lacp.Collecting != 0)
+	o.Values["lacp_distributing"] = counters.Flag(l.Up && l.Actor.State&lacp.Distributing != 0)
 	o.Values["lacp_received"], o.Values["lacp_sent"], o.Values["lacp_errors"] = l.Heard, l.Sent, l.Errors
 	o.Values["lacp_timeouts"], o.Values["lacp_markers"] = l.Timeouts, l.Markers
 	return o
-}
-
-func one(is bool) uint64 {
-	if is {
-		return 1
-	}
-	return 0
 }
