@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/cpu/hugepages"
 	"github.com/softvpi/softvpi/internal/simulate"
 	"github.com/softvpi/softvpi/internal/simulate/report"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
@@ -51,12 +52,35 @@ func (c simulateCmd) Run(s *session) error {
 		fmt.Fprintln(s.env.Stderr, "simulate: lacp has no effect where no host has several links (topology.bundle, or topology.links)")
 	}
 	progress := newProgress(s, c.Quiet)
-	results, err := simulate.All(s.ctx, runs, c.Processors, progress.report)
+	memory := gathering{next: time.Now().Add(gatherAfter)}
+	results, err := simulate.All(s.ctx, runs, c.Processors, func(x simulate.Progress) {
+		memory.gather(time.Now())
+		progress.report(x)
+	})
 	progress.end()
 	if err != nil {
 		return asUsage(err)
 	}
 	return c.write(s, results)
+}
+
+// gathering moves what long simulations have in memory to large pages, again and again while it grows: engines of thousands of hosts
+// take turns there, and a processor that need not look up where it is saves a tenth of the time. Moving costs that of some seconds.
+type gathering struct{ next time.Time }
+
+// gatherAfter is how long a simulation takes before it is a long one, and gatherEvery how often its memory is looked after; no more than a
+// tenth of the time is for it.
+const (
+	gatherAfter = 2 * time.Second
+	gatherEvery = 250 * time.Millisecond
+)
+
+func (g *gathering) gather(now time.Time) {
+	if now.Before(g.next) {
+		return
+	}
+	g.next = now.Add(gatherEvery)
+	hugepages.GatherHeap(gatherEvery / 10)
 }
 
 // places refuses files that could not be written after a long run.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/cpu/hugepages"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 )
@@ -85,6 +86,7 @@ func BenchmarkIncast(b *testing.B) {
 				x := begin(b, 100*time.Microsecond, `{"topology": {"senders": %d}, "workload": {"kind": "incast"}, "lean": %v, %s}`, senders, lean,
 					settings)
 				b.ReportAllocs()
+				hugepages.GatherHeap(time.Hour)
 				for b.Loop() {
 					x.run()
 				}
@@ -105,6 +107,7 @@ func BenchmarkPorts(b *testing.B) {
 			}
 			two, sixteen := network(1, 2, 500*time.Microsecond), network(1, 16, 100*time.Microsecond)
 			all := network(63, 16, 20*time.Microsecond)
+			hugepages.GatherHeap(time.Hour) // as softvpi simulate does
 			for b.Loop() {
 				for _, x := range []*stride{two, all, sixteen} {
 					x.run()

@@ -1,6 +1,6 @@
-// Package hugepages asks the system for large pages. Programs that cycle through more memory than the
-// processor can cache translations for copy some per cent faster in them; and memory of another process,
-// whose pages the kernel has to look up one by one (process_vm_readv), is copied several times as fast.
+// Package hugepages asks the system for large pages. Programs that cycle through more memory than the processor can
+// cache translations for copy some per cent faster in them, and simulate thousands of hosts faster; and memory of another
+// process, whose pages the kernel has to look up one by one (process_vm_readv), is copied several times as fast.
 // Without them everything works the same.
 package hugepages
 

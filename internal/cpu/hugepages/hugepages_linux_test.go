@@ -1,6 +1,7 @@
 package hugepages
 
 import (
+	"os"
 	"testing"
 	"time"
 	"unsafe"
@@ -43,5 +44,40 @@ func TestGatherStepByStep(t *testing.T) {
 	}
 	if n := uint64(len(mem)); Gather(from, n-Size, time.Hour) != n-Size || Gather(from, Size-1, 0) != Size-1 {
 		t.Error("Gather of large pages with patience, or of less than one, does not do all")
+	}
+}
+
+// GatherHeap finds the heap: what is reached by a pointer is in large pages afterwards, and holds what it did. Called again and again
+// without patience, it ends.
+func TestGatherHeap(t *testing.T) {
+	if refused() {
+		t.Skip("this system has no large pages")
+	}
+	data := make([]byte, 8*Size)
+	for i := range data {
+		data[i] = byte(i / 4096)
+	}
+	maps, err := os.Open("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer maps.Close()
+	at := uint64(uintptr(unsafe.Pointer(&data[0])))
+	found := false
+	for _, x := range heapOf(maps, at) {
+		found = found || x.from <= at && at+uint64(len(data)) <= x.to
+	}
+	if !found {
+		t.Error("what has been allocated is no part of what is taken for the heap")
+	}
+	for calls := 0; !GatherHeap(time.Hour); calls++ {
+		if calls == 1000 {
+			t.Fatal("it never ends")
+		}
+	}
+	for i := range data {
+		if data[i] != byte(i/4096) {
+			t.Fatalf("byte %d is %d, want %d", i, data[i], byte(i/4096))
+		}
 	}
 }
