@@ -28,7 +28,7 @@ func (n *session) createChannel(ctx context.Context, body []byte) ([]byte, []*fi
 	if err != nil {
 		return nil, nil, err
 	}
-	x, err := extended(n.client)
+	x, err := able[command.Extended](n.client)
 	if err != nil {
 		return nil, nil, err
 	}
