@@ -11,8 +11,7 @@ type containerCmd struct {
 }
 
 type containerListCmd struct {
-	socketFlag `embed:""`
-	JSON       bool `name:"json" help:"Print JSON."`
+	showFlags `embed:""`
 }
 
 func (c containerListCmd) Run(s *session) error {
@@ -20,14 +19,7 @@ func (c containerListCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	list := containersOf(st)
-	if c.JSON {
-		return writeJSON(s.env.Stdout, list)
-	}
-	for i := range list {
-		list[i].WriteText(s.env.Stdout)
-	}
-	return nil
+	return showAll(s, c.JSON, containersOf(st), nil)
 }
 
 type containerSetCmd struct {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/driver"
@@ -98,10 +96,4 @@ func adapterNames(st *driver.Status) string {
 		names = append(names, fmt.Sprintf("%q", a.Name))
 	}
 	return strings.Join(names, ", ")
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }

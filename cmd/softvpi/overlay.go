@@ -21,56 +21,30 @@ func (e *overlayEntry) request() api.OverlayRequest {
 }
 
 type overlayListCmd struct {
-	socketFlag `embed:""`
-	JSON       bool `name:"json" help:"Print JSON."`
+	showFlags `embed:""`
 }
 
 func (c overlayListCmd) Run(s *session) error {
 	o, err := c.admin().Overlay(s.ctx)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return writeJSON(s.env.Stdout, o)
-	}
-	o.WriteText(s.env.Stdout)
-	return nil
+	return show(s, c.JSON, &o, err)
 }
 
 type overlayAddCmd struct {
-	socketFlag   `embed:""`
-	JSON         bool `name:"json" help:"Print JSON."`
+	showFlags    `embed:""`
 	overlayEntry `embed:""`
 }
 
 func (c overlayAddCmd) Run(s *session) error {
 	e, err := c.admin().AddOverlayEntry(s.ctx, c.request())
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return writeJSON(s.env.Stdout, e)
-	}
-	e.WriteText(s.env.Stdout)
-	return nil
+	return show(s, c.JSON, &e, err)
 }
 
 type overlayRemoveCmd struct {
-	socketFlag   `embed:""`
-	JSON         bool `name:"json" help:"Print JSON."`
+	showFlags    `embed:""`
 	overlayEntry `embed:""`
 }
 
 func (c overlayRemoveCmd) Run(s *session) error {
 	list, err := c.admin().RemoveOverlayEntries(s.ctx, c.request())
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return writeJSON(s.env.Stdout, list)
-	}
-	for i := range list {
-		list[i].WriteText(s.env.Stdout)
-	}
-	return nil
+	return showAll(s, c.JSON, list, err)
 }

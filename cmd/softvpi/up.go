@@ -249,20 +249,12 @@ type socketFlag struct {
 func (f socketFlag) admin() *driver.Admin { return driver.NewAdmin(f.Socket) }
 
 type statusCmd struct {
-	socketFlag `embed:""`
-	JSON       bool `name:"json" help:"Print JSON."`
+	showFlags `embed:""`
 }
 
 func (c statusCmd) Run(s *session) error {
 	st, err := c.admin().Status(s.ctx)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return writeJSON(s.env.Stdout, st)
-	}
-	st.WriteText(s.env.Stdout)
-	return nil
+	return show(s, c.JSON, st, err)
 }
 
 type adapterCmd struct {

@@ -107,9 +107,8 @@ func (c verbsRunCmd) Run(s *session) error {
 }
 
 type verbsDoctorCmd struct {
-	socketFlag `embed:""`
-	JSON       bool   `name:"json" help:"Print JSON."`
-	Program    string `arg:"" name:"cmd" optional:"" help:"A program to check as well: how it is linked, and whether everything that it imports exists."`
+	showFlags `embed:""`
+	Program   string `arg:"" name:"cmd" optional:"" help:"A program to check as well: how it is linked, and whether everything that it imports exists."`
 }
 
 func (c verbsDoctorCmd) Run(s *session) error {

@@ -20,8 +20,7 @@ type vfSettings struct {
 }
 
 type vfListCmd struct {
-	socketFlag `embed:""`
-	JSON       bool `name:"json" help:"Print JSON."`
+	showFlags `embed:""`
 }
 
 func (c vfListCmd) Run(s *session) error {
@@ -44,8 +43,7 @@ func (c vfListCmd) Run(s *session) error {
 }
 
 type vfCreateCmd struct {
-	socketFlag `embed:""`
-	JSON       bool   `name:"json" help:"Print JSON."`
+	showFlags  `embed:""`
 	Adapter    string `arg:"" help:"Name of the adapter at whose port it is to be."`
 	Name       string `arg:"" help:"Its name: letters, digits, and - _ . between them; at most 31."`
 	vfSettings `embed:""`
@@ -53,14 +51,7 @@ type vfCreateCmd struct {
 
 func (c vfCreateCmd) Run(s *session) error {
 	f, err := c.admin().CreateFunction(s.ctx, api.FunctionRequest{Adapter: c.Adapter, Name: c.Name, Settings: settingsOf(c.Settings)})
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return writeJSON(s.env.Stdout, f)
-	}
-	f.WriteText(s.env.Stdout)
-	return nil
+	return show(s, c.JSON, &f, err)
 }
 
 type vfSetCmd struct {

@@ -25,45 +25,27 @@ type switchAdapterSettings struct {
 }
 
 type vswitchListCmd struct {
-	socketFlag `embed:""`
-	JSON       bool `name:"json" help:"Print JSON."`
+	showFlags `embed:""`
 }
 
 func (c vswitchListCmd) Run(s *session) error {
 	list, err := c.admin().VirtualSwitches(s.ctx)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return writeJSON(s.env.Stdout, list)
-	}
-	for i := range list {
-		list[i].WriteText(s.env.Stdout)
-	}
-	return nil
+	return showAll(s, c.JSON, list, err)
 }
 
 type vswitchCreateCmd struct {
-	socketFlag `embed:""`
-	JSON       bool   `name:"json" help:"Print JSON."`
-	IOV        bool   `name:"iov" help:"Adapters of machines are virtual functions, with RDMA (SR-IOV)."`
-	Frames     bool   `name:"packetdirect" help:"Programs of its adapters may have queues of frames (PacketDirect)."`
-	VFP        bool   `name:"vfp" help:"Put the filter platform at its ports: those of machines pass nothing until it is disabled there."`
-	Name       string `arg:"" help:"Name of the switch: 1 to 63 printable characters."`
-	Adapter    string `arg:"" help:"Name of the adapter that it is to be over."`
+	showFlags `embed:""`
+	IOV       bool   `name:"iov" help:"Adapters of machines are virtual functions, with RDMA (SR-IOV)."`
+	Frames    bool   `name:"packetdirect" help:"Programs of its adapters may have queues of frames (PacketDirect)."`
+	VFP       bool   `name:"vfp" help:"Put the filter platform at its ports: those of machines pass nothing until it is disabled there."`
+	Name      string `arg:"" help:"Name of the switch: 1 to 63 printable characters."`
+	Adapter   string `arg:"" help:"Name of the adapter that it is to be over."`
 }
 
 func (c vswitchCreateCmd) Run(s *session) error {
 	v, err := c.admin().CreateVirtualSwitch(s.ctx,
 		api.SwitchRequest{Name: c.Name, Adapter: c.Adapter, IOV: c.IOV, PacketDirect: c.Frames, VFP: c.VFP})
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return writeJSON(s.env.Stdout, v)
-	}
-	v.WriteText(s.env.Stdout)
-	return nil
+	return show(s, c.JSON, &v, err)
 }
 
 type vswitchConfigureCmd struct {
@@ -86,8 +68,7 @@ func (c vswitchRemoveCmd) Run(s *session) error {
 }
 
 type vswitchAddCmd struct {
-	socketFlag            `embed:""`
-	JSON                  bool `name:"json" help:"Print JSON."`
+	showFlags             `embed:""`
 	switchNamed           `embed:""`
 	Name                  string `arg:"" help:"Name of its function: letters, digits, and - _ . between them; at most 31."`
 	switchAdapterSettings `embed:""`
@@ -96,14 +77,7 @@ type vswitchAddCmd struct {
 func (c vswitchAddCmd) Run(s *session) error {
 	a, err := c.admin().AddSwitchAdapter(s.ctx,
 		api.SwitchAdapterRequest{Switch: c.Switch, Function: c.Name, Settings: settingsOf(c.Settings)})
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		return writeJSON(s.env.Stdout, a)
-	}
-	a.WriteText(s.env.Stdout)
-	return nil
+	return show(s, c.JSON, &a, err)
 }
 
 type vswitchSetCmd struct {
