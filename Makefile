@@ -15,8 +15,11 @@ TESTFLAGS ?=
 NOPROFILE := -pgo=off
 # make lint vets everything in full; go test would look for some of it again.
 TESTBUILD := $(NOPROFILE) -vet=off
-# How many packages' tests run at once within make test-unit: many of them wait most of the time.
+# How many packages' tests run at once within make test-unit: many of them wait most of the time. Those that take longest begin first.
 UNITJOBS ?= 6
+LONGEST := ./internal/transport ./internal/driver ./internal/sim ./internal/device ./internal/simulate
+# And within make test-system: those that are not marked as needing the machine for themselves (internal/testbed/systemtest).
+SYSTEMJOBS ?= 1
 
 # How often which programs of others were run again, and why (internal/testbed/retry).
 RETRIES := $(CURDIR)/bin/retries
@@ -106,9 +109,9 @@ check-package: package site
 
 # Tests within one process, never tried twice. They need nothing beside Go.
 test-unit:
-	$(GO) test -short -p $(UNITJOBS) $(TESTBUILD) $(TESTFLAGS) $$($(GO) list ./... | grep -v '^[^/]*/[^/]*/[^/]*/test/')
+	$(GO) test -short -p $(UNITJOBS) $(TESTBUILD) $(TESTFLAGS) $(LONGEST) $$($(GO) list ./... | grep -v '^[^/]*/[^/]*/[^/]*/test/')
 
-# Tests of processes, network namespaces, browsers and the distribution's programs, one package at a time
+# Tests of processes, network namespaces, browsers and the distribution's programs, SYSTEMJOBS packages at a time
 # (internal/testbed/systemtest). Those in network namespaces need root and skip without it; the one that clicks through
 # the device manager needs Chromium, those of unmodified verbs programs need the programs and a C compiler, those of the
 # InfiniBand tools ibsim, OpenSM and infiniband-diags, which are installed where that can be.
@@ -116,7 +119,7 @@ test-system: packages
 	@[ "$$(id -u)" = 0 ] || echo "make test-system: not root, so the tests in network namespaces are skipped"
 	@mkdir -p bin/figures; rm -f $(RETRIES)
 	@status=0; GO="$(GO)" SOFTVPI_TEST_FIGURES=$(CURDIR)/bin/figures SOFTVPI_TEST_RETRIES=$(RETRIES) \
-		$(GO) run ./internal/testbed/systemtest/marked -timeout 30m $(TESTBUILD) $(TESTFLAGS) || status=$$?; \
+		$(GO) run ./internal/testbed/systemtest/marked -jobs $(SYSTEMJOBS) -timeout 30m $(TESTBUILD) $(TESTFLAGS) || status=$$?; \
 	cat bin/figures/* 2>/dev/null; $(PRINTRETRIES); exit $$status
 
 packages:

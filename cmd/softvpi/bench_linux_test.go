@@ -12,7 +12,7 @@ import (
 
 // TestBench_Hosts: the parts that measure Ethernet functions have a figure in every row, beside its peer where there is one.
 func TestBench_Hosts(t *testing.T) {
-	systemtest.Mark(t)
+	systemtest.Mark(t, systemtest.Alone)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}

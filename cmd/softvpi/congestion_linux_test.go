@@ -25,7 +25,7 @@ import (
 // work, the receiver answers with notifications that tshark decodes and that both sides count, and the sender slows down; once
 // it is disabled, nothing is marked or limited any more.
 func TestCongestionControl(t *testing.T) {
-	systemtest.Mark(t)
+	systemtest.Mark(t, systemtest.Alone)
 	for _, sockets := range []bool{true, false} {
 		t.Run(fmt.Sprintf("sockets %v", sockets), func(t *testing.T) { congestionControl(t, sockets) })
 	}

@@ -216,7 +216,7 @@ const incast = `{"topology": {"kind": "incast", "rate": "2Gb/s"}, "duration": "2
 
 // Two live senders share a port as fairly as the simulator says, from the same file: Jain's index is within 0.1.
 func TestIncastIsAsFairAsSimulated(t *testing.T) {
-	systemtest.Mark(t)
+	systemtest.Mark(t, systemtest.Alone)
 	s := runSwitches(t, incast, "--timing")
 	result := filepath.Join(s.place.dir, "result.json")
 	s.place.ok(t, "simulate", s.file, "--json", result, "--quiet")
@@ -322,7 +322,7 @@ func TestSwitchIsChangedWhileItRuns(t *testing.T) {
 // Three drivers write over switches in a ring to the one two links on. When a command makes routes a circle, lossless buffers wait for
 // each other: the watch names them, the drivers' logs have it, and nothing moves until a cable is out for a moment.
 func TestDeadlockOfDrivers(t *testing.T) {
-	systemtest.Mark(t)
+	systemtest.Mark(t, systemtest.Alone)
 	s := runSwitches(t, `{"topology": {"kind": "links", "hosts": ["h0", "h1", "h2"], "switches": ["s0", "s1", "s2"], "links": [
 		{"from": "h0", "to": "s0"}, {"from": "h1", "to": "s1"}, {"from": "h2", "to": "s2"},
 		{"from": "s0", "to": "s1"}, {"from": "s1", "to": "s2"}, {"from": "s2", "to": "s0"}], "rate": "200Mb/s"},

@@ -4,8 +4,12 @@
 //	systemtest.Mark(t)
 //
 // and go test -short leaves it out. What lies below the directory test needs no mark. make test-unit runs what is
-// neither, several packages at a time; make test-system runs the rest, one package at a time (see package marked), so that
-// what depends on other programs and on the kernel has the machine for itself. go test ./... runs everything.
+// neither, several packages at a time; make test-system runs the rest, SYSTEMJOBS packages at a time (see package marked). A
+// test that needs the machine for itself says so:
+//
+//	systemtest.Mark(t, systemtest.Alone)
+//
+// and runs, also below the directory test, when all that may run beside others is done. go test ./... runs everything.
 package systemtest
 
 import (
@@ -17,8 +21,16 @@ import (
 // tests are the names of those that have been marked.
 var tests sync.Map
 
-// Mark marks the test that begins with it. Subtests belong to their test.
-func Mark(t *testing.T) {
+// Need is what a test needs beside processes and namespaces.
+type Need int
+
+// Alone is the machine: no test of another package runs at the same time. Whoever changes what there is once of in a machine (its
+// large pages, its clock) or compares times needs it. Addresses, ports, interfaces, sockets and files are no reason: those of a test are
+// its own (packages loopback and namespace).
+const Alone Need = 1
+
+// Mark marks the test that begins with it. Subtests belong to their test. Package marked reads the needs from the source.
+func Mark(t *testing.T, _ ...Need) {
 	t.Helper()
 	tests.Store(t.Name(), true)
 	if testing.Short() {

@@ -3,7 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -28,10 +28,11 @@ func TestPure(t *testing.T) { two() }
 func TestEmpty(t *testing.T) {}
 func helper(t *testing.T) { systemtest.Required(t) }
 func (x) TestMethod() {}
+func TestSelfish(t *testing.T) { systemtest.Mark(t, systemtest.Alone) }
 `)
 	got, err := marks(dir, []string{"x_test.go"})
-	if err != nil || !slices.Equal(got, []string{"TestOne", "TestTwo"}) {
-		t.Errorf("%q, %v; want TestOne and TestTwo", got, err)
+	if want := (marked{[]string{"TestOne", "TestTwo", "TestSelfish"}, []string{"TestSelfish"}, 5}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 }
 
@@ -55,8 +56,9 @@ func TestMarks_RefusesAMarkElsewhere(t *testing.T) {
 func TestArgs_NameTheTestsOfAPackage(t *testing.T) {
 	flags := []string{"-count=1"}
 	for want, s := range map[string]suite{
-		"test -count=1 m/test/x":               {Package: "m/test/x"},
-		"test -count=1 -run ^(TestA|TestB)$ m": {"m", []string{"TestA", "TestB"}},
+		"test -count=1 m/test/x":                 {Package: "m/test/x"},
+		"test -count=1 -skip ^(TestA)$ m/test/x": {Package: "m/test/x", Not: []string{"TestA"}},
+		"test -count=1 -run ^(TestA|TestB)$ m":   {Package: "m", Tests: []string{"TestA", "TestB"}},
 	} {
 		if got := strings.Join(s.args(flags), " "); got != want {
 			t.Errorf("%q, want %q", got, want)
