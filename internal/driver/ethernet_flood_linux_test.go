@@ -19,6 +19,7 @@ func TestEthernetFlood(t *testing.T) {
 	defer stop(t, d)
 	defer stop(t, other)
 	near.gets(t, "before", func() { far.send(t, far.frame(near.mac, "before")) })
+	across(t, end{d, 0}, end{other, 0}) // finds the neighbours: of the few frames that ask for one, the flood may leave none
 	ended, stopping := make(chan error), make(chan struct{})
 	go func() { // near reads nothing
 		frame, to := long(far.frame(near.mac, "flood"), 1514), &net.UnixAddr{Name: far.path, Net: "unixgram"}
