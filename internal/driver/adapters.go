@@ -15,7 +15,7 @@ import (
 // words returns the adapters with their counters.
 func (d *Driver) words() []counters.Adapter {
 	var out []counters.Adapter
-	teams := d.ipoibTeams.counted(d.Roster.Counted())
+	teams := d.Roster.Counted()
 	for _, w := range d.host.Counters() {
 		at := d.cfg.Slot(int(w.Adapter))
 		w.Healing = d.healing.counters(w.Adapter)

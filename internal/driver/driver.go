@@ -52,7 +52,6 @@ type Driver struct {
 	*vswitch.Switches // over adapters
 	*subnets.Subnets  // virtual ones, of their adapters
 	*teams.Roster     // of wires and of adapters
-	ipoibTeams        ipoibTeams
 
 	cfg     config.Config
 	version string
@@ -130,7 +129,7 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 	d := &Driver{cfg: cfg, version: o.Version, own: o.OwnProcess, started: time.Now(), log: o.Log,
 		commands: commandlog.New(len(cfg.Adapters)), incidents: newIncidents(), functionWatch: newFunctionWatch(),
 		ends: map[string]*functionHost{}}
-	d.ipoib.d, d.ipoibTeams.d = d, d
+	d.ipoib.d = d
 	d.commands.Failed, d.commands.Ended, d.commands.Tenant = d.commandFailed, d.traceCommand, d.functionCommand
 	d.startTrace()
 	if d.log == nil {
@@ -173,7 +172,7 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 	if err := d.addAdapters(); err != nil {
 		return err
 	}
-	d.ipoibTeams.start()
+	d.Roster.Start()
 	d.tellDeath(remains)
 	if err := d.awaitPorts(ctx); err != nil {
 		return err

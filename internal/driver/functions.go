@@ -314,7 +314,7 @@ func (d *Driver) noFunctions(i int) string {
 	if t, place := d.Roster.Of(i); place > 0 {
 		return "the adapter's wire is in team " + strconv.Quote(t.Name) + ", whose virtual functions are those of the adapter that carries it"
 	}
-	if t := d.ipoibTeams.of(i); t != nil {
+	if t := d.Roster.MemberOf(i); t != nil && t.IPoIB {
 		return "the adapter is a member of team " + strconv.Quote(t.Name) + " of IPoIB interfaces, with which there are no virtual functions"
 	}
 	if a := &d.cfg.Adapters[i]; !a.WholeFrames() && !d.infiniBand(i) {

@@ -44,7 +44,7 @@ func (d *Driver) status(snap device.Snapshot) Status {
 		s.Adapters[i].FlowControl = d.flowStatus(i, &snap.Adapters[i].Flow)
 	}
 	s.Switches = d.switchStatus()
-	s.Teams = append(d.Roster.Status(), d.ipoibTeams.status()...)
+	s.Teams = d.Roster.Status()
 	s.VirtualSwitches = d.VirtualSwitches()
 	for _, c := range snap.Clients {
 		s.Programs = append(s.Programs, api.ProgramStatus{

@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/teams"
+	"github.com/softvpi/softvpi/internal/ipoib/service"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/registry"
 )
@@ -20,7 +21,7 @@ var _ api.TeamSource = (*Driver)(nil)
 // openTeams makes the teams again that are kept. It is called before there are adapters.
 func (d *Driver) openTeams() {
 	d.Roster = teams.New(teams.Config{Driver: teamDriver{d}, Adapters: d.cfg.Adapters, Registry: d.registry, Events: d.events, Log: d.log,
-		Changes: &d.changes, Taken: d.ipoibTeams.taken})
+		Changes: &d.changes})
 }
 
 // teamDriver is what teams need of the driver.
@@ -118,6 +119,11 @@ func (t teamDriver) Park(members []int) error { return t.d.parkAll(members) }
 
 // Unpark implements teams.Driver.
 func (t teamDriver) Unpark(members []int) error { return t.d.unparkAll(members) }
+
+// JoinIPoIB implements teams.Driver.
+func (t teamDriver) JoinIPoIB(guid string, members, former []int, cfg service.TeamConfig) (*service.Team, error) {
+	return t.d.ipoib.setTeam(guid, members, former, cfg)
+}
 
 // adapterNamed finds an adapter by its GUID, with braces or not, or by its name.
 func (d *Driver) adapterNamed(name string) (int, error) {

@@ -30,14 +30,12 @@ const (
 
 // ownerNamed returns the GUID of the adapter, team or virtual function of that GUID or name.
 func (d *Driver) ownerNamed(name string) (string, error) {
-	if t := d.ipoibTeams.named(name); t != nil {
-		return "", fmt.Errorf("%w: team %q is of IPoIB interfaces, whose VLANs are partitions", api.ErrUnsupported, t.Name)
-	}
 	id := "{" + strings.Trim(name, "{}") + "}"
-	for _, t := range d.Roster.All() {
-		if strings.EqualFold(t.GUID, id) || strings.EqualFold(t.Name, name) {
-			return t.GUID, nil
+	if t := d.Roster.Find(name); t != nil {
+		if t.IPoIB {
+			return "", fmt.Errorf("%w: team %q is of IPoIB interfaces, whose VLANs are partitions", api.ErrUnsupported, t.Name)
 		}
+		return t.GUID, nil
 	}
 	if i, err := d.adapterNamed(name); err == nil {
 		return d.running[i].GUID(), nil

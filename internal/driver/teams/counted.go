@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/wire/lacp"
 )
 
-// Counted returns the teams that adapters stand on with their counters, by the adapters' names.
+// Counted returns the teams with their counters, by the adapters' names.
 func (r *Roster) Counted() map[string][]counters.Team {
 	all := map[string][]counters.Team{}
 	for _, t := range r.opened() {
@@ -20,17 +20,17 @@ func (r *Roster) Counted() map[string][]counters.Team {
 
 // counted returns a team with its counters. One of the configuration has the name of its adapter, which no other team has.
 func (o *open) counted() counters.Team {
-	s := o.link.Status()
-	c := &s.Counters
-	t := counters.Team{Name: o.name, Values: map[string]uint64{"members": uint64(len(s.Members)), "fail_overs": c.FailOvers,
+	s := o.look()
+	c := &s.counters
+	t := counters.Team{Name: o.name, Values: map[string]uint64{"members": uint64(len(s.members)), "fail_overs": c.FailOvers,
 		"fail_backs": c.FailBacks, "announced": c.Announced, "peers_told": c.Told, "lost": c.Lost, "stood_by": c.StoodBy,
 		"returned": c.Returned, "strange": c.Strange}}
 	if t.Name == "" {
 		t.Name = o.adapter
 	}
 	taken := map[string]bool{}
-	for k := range s.Members {
-		m := &s.Members[k]
+	for k := range s.members {
+		m := &s.members[k]
 		name := m.Name
 		for n := 2; taken[name]; n++ { // several ports of one switch
 			name = fmt.Sprintf("%s (%d)", m.Name, n)

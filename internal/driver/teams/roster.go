@@ -1,16 +1,18 @@
 // Package teams has the teams of a driver: those of its configuration, which are of wires, and those that are made by command (vlan_config;
-// WinOF 5.50, 4.1.6), which are of adapters. The wires of all members are the team's. Its carrier, the first member, keeps its address, its
-// functions and its host, and they stand on the team; the other members are disabled until they leave. What is changed is kept in the
-// registry.
+// WinOF 5.50, 4.1.6), which are of adapters. There are two kinds of these: of wires of Ethernet adapters, and of IPoIB interfaces (4.2.8).
 //
-// It says what teams are to be, opens their links (internal/link/team; internal/team decides what they do) and tells of them. The lives of
-// the adapters are the driver's, which it asks to put them on their wires.
+// The wires of all members are an Ethernet team's. Its carrier, the first member, keeps its address, its functions and its host, and they
+// stand on the team; the other members are disabled until they leave. In a team of IPoIB interfaces adapters stay enabled, RDMA is theirs,
+// and the first one's network interface is the team's. What is changed is kept in the registry.
 //
-// Files: roster has the teams and who is in them, set changes them, open opens their links, status, counted and news tell of them.
+// It says what teams are to be, has them run (internal/link/team; internal/ipoib/service) and tells of them. The lives of the adapters are
+// the driver's, which it asks to put them on their wires.
+//
+// Files: roster has the teams and who is in them, set changes them, kind says what the kinds have in their own ways, wires and interfaces
+// are these, configured opens the teams of the configuration, status, counted and news tell of all.
 package teams
 
 import (
-	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -21,10 +23,9 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/ipoib/service"
 	"github.com/softvpi/softvpi/internal/link"
-	linkteam "github.com/softvpi/softvpi/internal/link/team"
 	"github.com/softvpi/softvpi/internal/registry"
-	"github.com/softvpi/softvpi/internal/team"
 )
 
 // Driver is what teams need of the driver, which has adapters by their index in the configuration.
@@ -53,6 +54,9 @@ type Driver interface {
 	// have now that a team has changed.
 	Park(members []int) error
 	Unpark(members []int) error
+	// JoinIPoIB makes the IPoIB interfaces of adapters a team, in place of what was one by that GUID; those of former members are by
+	// themselves again. Without members there is no team, which is nil.
+	JoinIPoIB(guid string, members, former []int, cfg service.TeamConfig) (*service.Team, error)
 }
 
 // Config is what a roster stands on.
@@ -64,8 +68,6 @@ type Config struct {
 	Log      *slog.Logger
 	// Changes is held while an adapter or a team is changed.
 	Changes sync.Locker
-	// Taken reports whether a team of another kind has a name; nil: there are none.
-	Taken func(name string) bool
 }
 
 // Roster has the teams of a driver. The zero value has none.
@@ -80,33 +82,48 @@ type Roster struct {
 // Team is one that was made by command. The holder of Changes has it.
 type Team struct {
 	registry.Team
-	link *linkteam.Link // nil: no adapter stands on it
-	// udpPort is that of RoCE v2 with which its wires were opened.
-	udpPort uint16
+	kind kind
 }
 
-// New makes the teams again that the registry keeps. It is called before there are adapters.
+// New makes the teams again that the registry keeps. It is called before there are adapters; those of IPoIB interfaces run from Start on.
 func New(cfg Config) *Roster {
 	r := &Roster{cfg: cfg}
 	for _, kept := range cfg.Registry.Teams() {
-		if kept.IPoIB {
-			continue // the driver's
-		}
-		if kind := team.Type(kept.Type); kind < team.AFT || kind > team.SLA {
+		t := r.team(kept)
+		if !t.kind.knows(kept.Type) {
 			cfg.Log.Warn("a team that was made before is not there: its type is unknown", "team", kept.Name, "type", kept.Type)
 			continue
 		}
-		t := &Team{Team: kept}
-		for _, i := range r.Present(t) {
-			if why := r.noMember(i); why != "" {
-				cfg.Log.Warn("an adapter is not in its team any more", "team", kept.Name, "adapter", r.name(i), "cause", why)
-				t.Members = slices.DeleteFunc(slices.Clone(t.Members), func(g string) bool { return g == r.guid(i) })
-			}
+		if !kept.IPoIB {
+			r.prune(t)
 		}
 		r.made = append(r.made, t)
 	}
 	r.follow()
 	return r
+}
+
+// Start has the teams of IPoIB interfaces run, once the ports of adapters are known.
+func (r *Roster) Start() {
+	for _, t := range r.made {
+		if !t.IPoIB {
+			continue
+		}
+		r.prune(t)
+		if err := t.kind.become(t.Team); err != nil {
+			r.cfg.Log.Warn("a team of IPoIB interfaces does not run", "team", t.Name, "cause", err)
+		}
+	}
+}
+
+// prune takes adapters out of a team that can be members no more.
+func (r *Roster) prune(t *Team) {
+	for _, i := range r.Present(t) {
+		if why := t.kind.noMember(i); why != "" {
+			r.cfg.Log.Warn("an adapter is not in its team any more", "team", t.Name, "adapter", r.name(i), "cause", why)
+			t.Members = slices.DeleteFunc(slices.Clone(t.Members), func(g string) bool { return g == r.guid(i) })
+		}
+	}
 }
 
 // Close ends what tells of members, once no team's link is open.
@@ -123,27 +140,6 @@ func (r *Roster) name(i int) string { return r.cfg.Adapters[i].Name }
 
 func (r *Roster) guid(i int) string { return r.cfg.Driver.Adapter(i).GUID() }
 
-// noMember says why an adapter can be in no team, whatever others are; empty: it can.
-func (r *Roster) noMember(i int) string {
-	a := &r.cfg.Adapters[i]
-	switch {
-	case r.cfg.Driver.InfiniBand(i) || a.Cable():
-		return "members of one kind: Ethernet adapters; vlan_config create team AFT NAME IPoIB makes a team of IPoIB interfaces"
-	case !a.WholeFrames():
-		return `an adapter with a wire of whole frames ("link": "interface", "tap", "switch" or "datagram")`
-	case a.Link == config.LinkTeam:
-		return "an adapter that does not stand on a team of the configuration"
-	case a.Link == config.LinkFabric:
-		return "an adapter that is no host of a fabric"
-	}
-	for j := range i {
-		if r.cfg.Adapters[j].SameWire(a) {
-			return fmt.Sprintf("%q, which is first on the wire of both; %q stands on the team with it", r.name(j), r.name(i))
-		}
-	}
-	return ""
-}
-
 // Present returns the members of a team that the configuration has, in the team's order.
 func (r *Roster) Present(t *Team) []int { return r.present(&t.Team) }
 
@@ -159,9 +155,22 @@ func (r *Roster) present(t *registry.Team) (list []int) {
 	return list
 }
 
-// Of returns the team that has an adapter as a member, nil if none has, and its place among the members: 0 is the carrier.
+// MemberOf returns the team that has an adapter as a member, whatever its kind; nil: none has.
+func (r *Roster) MemberOf(i int) *Team {
+	for _, t := range r.made {
+		if slices.Contains(t.Members, r.guid(i)) {
+			return t
+		}
+	}
+	return nil
+}
+
+// Of returns the team that has the wire of an adapter, nil if none has, and its place among the members: 0 is the carrier.
 func (r *Roster) Of(i int) (t *Team, place int) {
 	for _, t := range r.made {
+		if t.IPoIB {
+			continue
+		}
 		if place := slices.Index(r.Present(t), i); place >= 0 {
 			return t, place
 		}
@@ -188,13 +197,23 @@ func (r *Roster) CarriedBy(adapter string) (team, carrier string, ok bool) {
 	return "", "", false
 }
 
-// named finds a team by its name, in capitals or not.
-func (r *Roster) named(name string) (*Team, error) {
-	names := []string{}
+// Find returns the team with a name, in capitals or not, or a GUID, with braces or not; nil: there is none.
+func (r *Roster) Find(name string) *Team {
 	for _, t := range r.made {
-		if strings.EqualFold(t.Name, name) {
-			return t, nil
+		if strings.EqualFold(t.Name, name) || strings.EqualFold(strings.Trim(t.GUID, "{}"), strings.Trim(name, "{}")) {
+			return t
 		}
+	}
+	return nil
+}
+
+// named is Find, with what there is if there is no such team.
+func (r *Roster) named(name string) (*Team, error) {
+	if t := r.Find(name); t != nil {
+		return t, nil
+	}
+	var names []string
+	for _, t := range r.made {
 		names = append(names, strconv.Quote(t.Name))
 	}
 	allowed := "there are no teams; vlan_config create team makes one"

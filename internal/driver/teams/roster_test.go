@@ -17,6 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
+	"github.com/softvpi/softvpi/internal/ipoib/service"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/vswitch"
 	"github.com/softvpi/softvpi/internal/registry"
@@ -92,6 +93,10 @@ func (h *house) Named(name string) (int, error) {
 
 func (h *house) OpenWire(*config.Adapter, uint16) (link.Link, error) {
 	return h.wires.Open(vswitch.PortConfig{PortConfig: bridge.PortConfig{PVID: 1}})
+}
+
+func (h *house) JoinIPoIB(string, []int, []int, service.TeamConfig) (*service.Team, error) {
+	return nil, nil
 }
 
 func (h *house) ChangeWire(change func() error) error { return change() }
@@ -187,7 +192,7 @@ func TestRewired(t *testing.T) {
 func TestChange_Alone(t *testing.T) {
 	h := newHouse(t)
 	h.mustTeam()
-	l, before := h.made[0].link, len(h.parked)
+	l, before := h.made[0].kind.(*wires).link, len(h.parked)
 	if err := h.attach("c", false); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +206,7 @@ func TestChange_Alone(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, want := h.parked[before:], [][]int{{2}, {2}, {2}}
-	if !reflect.DeepEqual(got, want) || h.made[0].link != l || len(l.Status().Members) != 3 {
+	if !reflect.DeepEqual(got, want) || h.made[0].kind.(*wires).link != l || len(l.Status().Members) != 3 {
 		t.Errorf("these were put on wires: %v, want %v; the link has %+v", got, want, l.Status().Members)
 	}
 	if _, err := h.DetachMember("T", "a"); err != nil { // whose MAC the team's was made from

@@ -9,7 +9,6 @@ import (
 	"unicode"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/team"
 )
@@ -26,17 +25,18 @@ const (
 func (r *Roster) CreateTeam(q api.TeamRequest) (api.Team, error) {
 	r.cfg.Changes.Lock()
 	defer r.cfg.Changes.Unlock()
-	kind, err := parseType(q.Type)
+	t := r.team(registry.Team{GUID: registry.NewGUID(), Name: q.Name, NoFallBack: q.NoFailBack, Number: 1, IPoIB: q.IPoIB})
+	kind, err := t.kind.parse(q.Type)
 	switch {
 	case err != nil:
 		return api.Team{}, err
 	case len(r.made) == mostTeams:
 		return api.Team{}, api.Wrong("teams", fmt.Sprint(len(r.made)), fmt.Sprintf("%d at most", mostTeams))
 	}
+	t.Type = uint32(kind)
 	if err := r.freeName(q.Name, nil); err != nil {
 		return api.Team{}, err
 	}
-	t := &Team{Team: registry.Team{GUID: registry.NewGUID(), Name: q.Name, Type: uint32(kind), NoFallBack: q.NoFailBack, Number: 1}}
 	for _, o := range r.made {
 		t.Number = max(t.Number, o.Number+1)
 	}
@@ -66,9 +66,6 @@ func (r *Roster) freeName(name string, t *Team) error {
 			return api.Wrong("team name", strconv.Quote(name), "one that no other team has, in capitals or not")
 		}
 	}
-	if r.cfg.Taken != nil && r.cfg.Taken(name) {
-		return api.Wrong("team name", strconv.Quote(name), "one that no other team has, in capitals or not")
-	}
 	for i := range r.cfg.Adapters {
 		if strings.EqualFold(r.name(i), name) {
 			return api.Wrong("team name", strconv.Quote(name), "one that no adapter has")
@@ -76,9 +73,6 @@ func (r *Roster) freeName(name string, t *Team) error {
 	}
 	return nil
 }
-
-// FreeName returns why a new team of another kind cannot have a name. The caller holds Changes.
-func (r *Roster) FreeName(name string) error { return r.freeName(name, nil) }
 
 // ModifyTeam implements api.TeamSource. A name alone leaves the members as they are.
 func (r *Roster) ModifyTeam(name string, q api.TeamRequest) (api.Team, error) {
@@ -88,7 +82,7 @@ func (r *Roster) ModifyTeam(name string, q api.TeamRequest) (api.Team, error) {
 	if err != nil {
 		return api.Team{}, err
 	}
-	kind, err := parseType(q.Type)
+	kind, err := t.kind.parse(q.Type)
 	if err == nil {
 		err = r.freeName(q.Name, t)
 	}
@@ -146,7 +140,7 @@ func (r *Roster) AttachMember(name, adapter string, q api.TeamMemberRequest) (ap
 	}
 	i, err := r.cfg.Driver.Named(adapter)
 	if err == nil {
-		err = r.mayAttach(t, i, q)
+		err = r.mayAttach(t, i, &q)
 	}
 	if err != nil {
 		return api.Team{}, err
@@ -164,27 +158,21 @@ func (r *Roster) AttachMember(name, adapter string, q api.TeamMemberRequest) (ap
 }
 
 // mayAttach returns why an adapter cannot be a member of a team, or not of this one.
-func (r *Roster) mayAttach(t *Team, i int, q api.TeamMemberRequest) error {
+func (r *Roster) mayAttach(t *Team, i int, q *api.TeamMemberRequest) error {
 	named := strconv.Quote(r.name(i))
-	if o, _ := r.Of(i); o != nil {
+	if o := r.MemberOf(i); o != nil {
 		return api.Wrong("adapter", named+", a member of team "+strconv.Quote(o.Name), "one that is in no team")
 	}
-	if why := r.noMember(i); why != "" {
+	if why := t.kind.noMember(i); why != "" {
 		return api.Wrong("adapter", named, why)
 	}
-	if n := r.cfg.Driver.Functions(i); n > 0 && len(r.Present(t)) > 0 {
-		return api.Wrong("adapter", fmt.Sprintf("%s, whose %d virtual functions use its wire", named, n),
-			"one without virtual functions, which only the first member has: it carries the team")
-	}
 	switch {
-	case len(r.cfg.Driver.VLANs(r.guid(i))) > 0:
-		return api.Wrong("adapter", named+", whose VLAN interfaces use its wire", "one without; vlan_config removevlan removes them")
 	case q.Primary && t.Primary != "":
 		return api.Wrong("primary", "given", "nothing while "+t.Primary+" is the primary member; detach that first")
 	case q.GivesMAC && t.GivesMAC != "":
 		return api.Wrong("SetTeamMacAddress", "given", "nothing while "+t.GivesMAC+" gives the team its MAC; detach that first")
 	}
-	return nil
+	return t.kind.mayAttach(i, q)
 }
 
 // DetachMember implements api.TeamSource.
@@ -225,103 +213,18 @@ func membersText(t *api.Team) string {
 	return "the GUID or name of a member: " + strings.Join(names, ", ")
 }
 
-// change makes a team another one, all or nothing: what its members were is put back if they cannot be what they are to be. One more member
-// that carries nothing yet, or one less, leaves the adapters that stand on the team alone, as long as that keeps its carrier and its MAC.
+// change makes a team another one, all or nothing: what its members were is put back if they cannot be what they are to be.
 func (r *Roster) change(t *Team, next registry.Team) error {
 	before := t.Team
-	if err := r.check(&before, &next); err != nil {
+	if err := t.kind.check(&next); err != nil {
 		return err
-	}
-	touched := r.present(&before)
-	for _, i := range r.present(&next) {
-		if !slices.Contains(touched, i) {
-			touched = append(touched, i)
-		}
 	}
 	if err := r.cfg.Registry.Apply(next.Keep()...); err != nil {
 		return err
 	}
-	err := r.turn(t, next, touched)
+	err := t.kind.become(next)
 	if err == nil {
 		return nil
 	}
-	t.Team, t.link = before, nil
-	r.show()
-	back := errors.Join(r.cfg.Registry.Apply(before.Keep()...), r.rewire(touched))
-	if back != nil {
-		for _, i := range touched {
-			a := r.cfg.Driver.Adapter(i)
-			r.cfg.Events.Raise(a.Generation, events.AdapterStartFailed{Adapter: a.Name, Cause: back})
-		}
-	}
-	return errors.Join(err, back)
-}
-
-// turn makes a team another one, with all members that it touches, or with the one alone that comes or goes.
-func (r *Roster) turn(t *Team, next registry.Team, touched []int) error {
-	before := t.Team
-	i, place, more := r.only(t, &next)
-	if place == 0 {
-		t.Team, t.link = next, nil
-		r.show()
-		return r.rewire(touched)
-	}
-	err := r.cfg.Driver.Park([]int{i}) // and those beside it, who are on the team if it was a member
-	if t.Team = next; err == nil && more {
-		err = r.addMember(t)
-	} else if err == nil {
-		err = r.removeMember(t, place)
-	}
-	if err != nil {
-		t.Team = before
-		return err
-	}
-	r.show()
-	return r.cfg.Driver.Unpark([]int{i})
-}
-
-// only returns the member that is all that a change is about, its place, and whether it comes; place 0: the adapters on the team have to be
-// put on it anew, as it gets another type, carrier or MAC, or its link is not open.
-func (r *Roster) only(t *Team, next *registry.Team) (i, place int, more bool) {
-	were, are := r.Present(t), r.present(next)
-	c := r.engine(next, are)
-	if t.link == nil || next.Type != t.Type || next.NoFallBack != t.NoFallBack || c.MAC() != t.link.MAC() {
-		return 0, 0, false
-	}
-	if more = len(are) > len(were); more {
-		were, are = are, were
-	}
-	for k, i := range were { // the longer list
-		if k == len(are) || are[k] != i {
-			if len(were) != len(are)+1 || !slices.Equal(were[k+1:], are[k:]) || more && k < len(are) {
-				return 0, 0, false
-			}
-			return i, k, more
-		}
-	}
-	return 0, 0, false
-}
-
-// rewire puts adapters on the wires that they are to have, by taking them off all first.
-func (r *Roster) rewire(adapters []int) error {
-	return errors.Join(r.cfg.Driver.Park(adapters), r.cfg.Driver.Unpark(adapters))
-}
-
-// check returns what is wrong with a team, by the rules of its engine, and with its MAC and those of whoever is to stand on it.
-func (r *Roster) check(before, next *registry.Team) error {
-	members, were := r.present(next), r.present(before)
-	c, o := r.engine(next, members), r.engine(before, were)
-	err := c.Check()
-	if err == nil && len(members) > 0 && (len(members) > len(were) || c.MAC() != o.MAC()) {
-		err = r.cfg.Driver.Clash(members, c.MAC())
-	}
-	var e *team.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	field := strings.ToLower(e.Field)
-	if strings.HasSuffix(e.Field, ".MAC") {
-		field = "MAC of a member"
-	}
-	return api.Wrong(field, fmt.Sprint(e.Value), e.Want)
+	return errors.Join(err, r.cfg.Registry.Apply(before.Keep()...), t.kind.back(before, next))
 }

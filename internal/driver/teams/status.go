@@ -8,12 +8,12 @@ import (
 	"github.com/softvpi/softvpi/internal/team"
 )
 
-// open is a team whose wires are open, as it is shown: who looks holds nothing.
+// open is a team that runs, as it is shown: who looks holds nothing.
 type open struct {
-	name, adapter string // name is empty for a team of the configuration
-	failBack      bool
-	members       []openMember
-	link          *linkteam.Link
+	name, adapter   string // name is empty for a team of the configuration
+	ipoib, failBack bool
+	members         []openMember
+	look            func() state
 }
 
 // openMember is one of its members.
@@ -38,7 +38,7 @@ func (o *open) member(k int, name string) openMember {
 // showConfigured shows a team of the configuration from now on.
 func (r *Roster) showConfigured(i int, l *linkteam.Link) {
 	a := &r.cfg.Adapters[i]
-	o := open{adapter: a.Name, failBack: !a.Team.NoFailBackToPrimary, link: l}
+	o := open{adapter: a.Name, failBack: !a.Team.NoFailBackToPrimary, look: looksAt(l)}
 	for k := range a.Team.Members {
 		m := &a.Team.Members[k]
 		o.members = append(o.members, openMember{wire: m.String(), primary: m.Primary})
@@ -52,14 +52,19 @@ func (r *Roster) showConfigured(i int, l *linkteam.Link) {
 func (r *Roster) show() {
 	list := slices.Clone(r.configured)
 	for _, t := range r.made {
-		if t.link == nil {
+		look := t.kind.look()
+		if look == nil {
 			continue
 		}
 		members := r.Present(t)
-		o := open{name: t.Name, adapter: r.name(members[0]), failBack: !t.NoFallBack, link: t.link}
+		o := open{name: t.Name, adapter: r.name(members[0]), ipoib: t.IPoIB, failBack: !t.NoFallBack, look: look}
 		for _, i := range members {
 			a := &r.cfg.Adapters[i]
-			o.members = append(o.members, openMember{adapter: a.Name, wire: a.WireName(), primary: r.guid(i) == t.Primary})
+			m := openMember{adapter: a.Name, wire: a.WireName(), primary: r.guid(i) == t.Primary}
+			if t.IPoIB {
+				m.wire = "IPoIB"
+			}
+			o.members = append(o.members, m)
 		}
 		list = append(list, o)
 	}
@@ -77,11 +82,11 @@ func (r *Roster) opened() []open {
 // Status returns the state of the teams.
 func (r *Roster) Status() (all []api.TeamStatus) {
 	for _, t := range r.opened() {
-		s := t.link.Status()
-		o := status(s)
-		o.Name, o.Adapter, o.FailBackToPrimary = t.name, t.adapter, t.failBack
-		for k, s := range s.Members {
-			m, x := t.member(k, s.Name), &o.Members[k]
+		s := t.look()
+		o := s.status()
+		o.Name, o.Adapter, o.IPoIB, o.FailBackToPrimary = t.name, t.adapter, t.ipoib, t.failBack
+		for k := range s.members {
+			m, x := t.member(k, s.members[k].Name), &o.Members[k]
 			x.Adapter, x.Wire, x.Primary = m.adapter, m.wire, m.primary
 		}
 		all = append(all, o)
@@ -90,11 +95,12 @@ func (r *Roster) Status() (all []api.TeamStatus) {
 }
 
 // status returns what a team itself knows.
-func status(s linkteam.Status) api.TeamStatus {
-	o := api.TeamStatus{Type: s.Type.String(), Hash: s.Hash.String(), MAC: s.MAC.String(), FailOvers: s.Counters.FailOvers,
-		FailBacks: s.Counters.FailBacks, Announced: s.Counters.Announced, PeersTold: s.Counters.Told, Lost: s.Counters.Lost,
-		StoodBy: s.Counters.StoodBy, Returned: s.Counters.Returned, Strange: s.Counters.Strange}
-	for _, m := range s.Members {
+func (s *state) status() api.TeamStatus {
+	c := &s.counters
+	o := api.TeamStatus{Type: s.kind, Hash: s.hash, MAC: s.address, FailOvers: c.FailOvers, FailBacks: c.FailBacks, Announced: c.Announced,
+		PeersTold: c.Told, Lost: c.Lost, StoodBy: c.StoodBy, Returned: c.Returned, Strange: c.Strange}
+	for k := range s.members {
+		m := &s.members[k]
 		x := api.TeamMemberStatus{Status: m.Status.String(), Role: m.Role.String(), Speed: m.Speed, SentFrames: m.SentFrames,
 			SentBytes: m.SentBytes, ReceivedFrames: m.ReceivedFrames, ReceivedBytes: m.ReceivedBytes}
 		if m.LACP != nil {
@@ -119,18 +125,21 @@ func (r *Roster) Teams() []api.Team {
 // describe returns a team for the management interface.
 func (r *Roster) describe(t *Team) api.Team {
 	kind := team.Type(t.Type)
-	o := api.Team{Name: t.Name, GUID: t.GUID, Type: kind.String(), TypeNumber: int(kind), FailBack: !t.NoFallBack,
+	o := api.Team{Name: t.Name, GUID: t.GUID, Type: kind.String(), TypeNumber: int(kind), IPoIB: t.IPoIB, FailBack: !t.NoFallBack,
 		Members: []api.TeamMember{}, VLANs: append([]string{}, r.cfg.Driver.VLANs(t.GUID)...)}
 	present := r.Present(t)
+	var s state
+	if look := t.kind.look(); look != nil {
+		s = look()
+	}
 	for _, g := range t.Members {
 		m := api.TeamMember{GUID: g, Primary: g == t.Primary, GivesMAC: g == t.GivesMAC}
 		place := slices.IndexFunc(present, func(i int) bool { return r.guid(i) == g })
 		if place >= 0 {
 			m.Adapter = r.name(present[place])
 		}
-		if place >= 0 && t.link != nil {
-			s := t.link.Status().Members[place]
-			m.Status, m.Role = s.Status.String(), s.Role.String()
+		if place >= 0 && place < len(s.members) {
+			m.Status, m.Role = s.members[place].Status.String(), s.members[place].Role.String()
 		}
 		o.Members = append(o.Members, m)
 	}
