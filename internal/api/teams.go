@@ -13,7 +13,7 @@ type Team struct {
 	TypeNumber int          `json:"type_number" doc:"The type as vlan_config prints it."`
 	IPoIB      bool         `json:"ipoib,omitempty" doc:"Its members are the IPoIB interfaces of adapters with InfiniBand ports."`
 	FailBack   bool         `json:"fail_back_to_primary"`
-	Carrier    string       `json:"carrier,omitempty" doc:"The adapter that has the team's address and functions: its first member. The others have none while they are members."`
+	Carrier    string       `json:"carrier,omitempty" doc:"The adapter that has the team's address and functions: the one that was attached first, also when its wire has been detached. The other members have none."`
 	Beside     []string     `json:"beside,omitempty" doc:"Adapters that stand on the team beside its carrier: those that share the wire of a member."`
 	Members    []TeamMember `json:"members"`
 	VLANs      []string     `json:"vlans" doc:"The names of its VLAN interfaces."`

@@ -311,10 +311,10 @@ func (d *Driver) grants(i int) sriov.Grant {
 
 // noFunctions returns why the wire of adapter i has no room for virtual functions; empty: it has.
 func (d *Driver) noFunctions(i int) string {
-	if t, place := d.Roster.Of(i); place > 0 {
+	if t, carries := d.Roster.Of(i); t != nil && !carries {
 		return "the adapter's wire is in team " + strconv.Quote(t.Name) + ", whose virtual functions are those of the adapter that carries it"
 	}
-	if t := d.Roster.MemberOf(i); t != nil && t.IPoIB {
+	if t := d.Roster.TeamOf(i); t != nil && t.IPoIB {
 		return "the adapter is a member of team " + strconv.Quote(t.Name) + " of IPoIB interfaces, with which there are no virtual functions"
 	}
 	if a := &d.cfg.Adapters[i]; !a.WholeFrames() && !d.infiniBand(i) {

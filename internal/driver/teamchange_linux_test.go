@@ -11,7 +11,7 @@ import (
 )
 
 // TestTeam_MembersChange: connections of the adapter that carries a team, and of its virtual function, go on while others become members
-// and leave, those that carry and those that do not.
+// and leave, those that carry and those that do not, while its own wire leaves and is back, and while the team gets other types.
 func TestTeam_MembersChange(t *testing.T) {
 	systemtest.Mark(t)
 	for i, kind := range []string{"AFT", "SLB", "RLB", "ALB", "3AD"} {
@@ -71,13 +71,26 @@ func TestTeam_MembersChange(t *testing.T) {
 			across(t, end{d, 1}, end{d, 2}) // who have left are what they were
 			attach("c", api.TeamMemberRequest{})
 			goOn()
+			for _, other := range [][]string{{"SFT", "ALB"}, {"SLA", "SFT"}}[i%2] {
+				if _, err := d.ModifyTeam("T", api.TeamRequest{Name: "T", Type: other}); err != nil {
+					t.Fatal(err)
+				}
+				goOn()
+			}
+			detach("a")
+			goOn()
+			if a := d.Status().Adapters[0]; a.Wire != "team T" || d.Teams()[0].Carrier != "a" {
+				t.Errorf("who carries the team is %+v", a)
+			}
+			attach("a", api.TeamMemberRequest{})
+			goOn()
 			for k, x := range talkers {
 				if n := x.again.Load() - before[k]; n != 0 {
 					t.Errorf("connections from %v have ended %d times, by %v", x.from, n, x.last.Load())
 				}
 			}
 			if s := d.Status(); s.Adapters[1].Wire != "switch s" || !s.Adapters[1].Enabled || s.Adapters[2].Wire != "none: team T has it" ||
-				len(s.Teams[0].Members) != 2 || s.Teams[0].Members[1].Wire != "switch s" {
+				len(s.Teams[0].Members) != 2 || s.Teams[0].Members[0].Wire != "switch s" {
 				t.Errorf("the team is %+v, and b on %q", s.Teams, s.Adapters[1].Wire)
 			}
 		})

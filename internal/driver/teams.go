@@ -53,7 +53,7 @@ func (t teamDriver) OpenWire(a *config.Adapter, udpPort uint16) (link.Link, erro
 }
 
 // Clash implements teams.Driver.
-func (t teamDriver) Clash(members []int, mac [6]byte) error {
+func (t teamDriver) Clash(carrier int, members []int, mac [6]byte) error {
 	d := t.d
 	type station struct {
 		mac  [6]byte
@@ -67,9 +67,9 @@ func (t teamDriver) Clash(members []int, mac [6]byte) error {
 		has[station{mac, vlan}] = who
 		return nil
 	}
-	err := take(mac, d.cfg.Adapters[members[0]].VLAN, "the team")
-	for _, i := range append(d.beside(members), members[0]) {
-		if i != members[0] {
+	err := take(mac, d.cfg.Adapters[carrier].VLAN, "the team")
+	for _, i := range append(d.beside(append(slices.Clone(members), carrier)), carrier) {
+		if i != carrier {
 			a := &d.cfg.Adapters[i]
 			err = errors.Join(err, take(a.StationMAC(), a.VLAN, "adapter "+strconv.Quote(a.Name)))
 		}
@@ -103,7 +103,7 @@ func (d *Driver) beside(members []int) (list []int) {
 func (d *Driver) standsAt(i int) int {
 	first := d.cfg.FirstOnWire(i)
 	if t, _ := d.Roster.Of(first); t != nil && i != first {
-		return d.Roster.Present(t)[0]
+		return d.Roster.Carrier(t)
 	}
 	return first
 }

@@ -51,7 +51,7 @@ func roles(t *testing.T, d *Driver) (text string) {
 }
 
 // TestTeam_Life: a team is made, has members, serves its carrier's address by the wires of all, changes its type, is there after a restart,
-// loses a member, and is removed; the adapters are what they were then (WinOF 5.50, 4.1.6).
+// loses the wire of its carrier, and is removed; the adapters are what they were then (WinOF 5.50, 4.1.6).
 func TestTeam_Life(t *testing.T) {
 	c := parsed(t, threeAtASwitch...)
 	d := start(t, c)
@@ -78,10 +78,10 @@ func TestTeam_Life(t *testing.T) {
 		t.Fatalf("after a restart there are %+v", all)
 	}
 	across(t, end{d, 2}, end{d, 0})
-	if _, err := d.DetachMember("U", "a"); err != nil { // the other carries the team
+	if _, err := d.DetachMember("U", "a"); err != nil { // it carries the team, by the wire of the other
 		t.Fatal(err)
 	}
-	across(t, end{d, 0}, end{d, 1})
+	across(t, end{d, 0}, end{d, 2})
 	if was, err := d.RemoveTeam("u"); err != nil || len(was.Members) != 1 {
 		t.Fatalf("%+v, %v", was, err)
 	}
@@ -92,7 +92,7 @@ func TestTeam_Life(t *testing.T) {
 }
 
 // TestTeam_Functions: an adapter that carries a team has its virtual functions on it, those from before and new ones, also after a restart;
-// they are the adapter's, and not those of the member that carries the team after it.
+// they are there when its wire has left the team, and when there is no team any more.
 func TestTeam_Functions(t *testing.T) {
 	c := parsed(t, threeAtASwitch...)
 	d := start(t, c)
@@ -134,10 +134,10 @@ func TestTeam_Functions(t *testing.T) {
 		t.Fatal(err)
 	}
 	up("detached", true, true)
-	if s := d.Status().Adapters[1]; len(s.Functions) != 0 || s.Wire != "team T" {
-		t.Errorf("who carries the team now is %+v", s)
+	if s := d.Status().Adapters; len(s[1].Functions) != 0 || s[1].Wire != "none: team T has it" || s[0].Wire != "team T" {
+		t.Errorf("who carries the team is %+v, and the member %+v", s[0], s[1])
 	}
-	across(t, end{d, 0}, end{d, 1})
+	across(t, end{d, 0}, end{d, 2})
 	if _, err := d.RemoveTeam("T"); err != nil {
 		t.Fatal(err)
 	}

@@ -47,10 +47,7 @@ func (d *Driver) carrierOf(owner string) int {
 		if t.GUID != owner {
 			continue
 		}
-		if members := d.Roster.Present(t); len(members) > 0 {
-			return members[0]
-		}
-		return -1
+		return d.Roster.Carrier(t)
 	}
 	if f := d.vlanFunction(owner); f != nil {
 		return int(f.cfg.Owner)

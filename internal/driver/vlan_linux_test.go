@@ -78,7 +78,7 @@ func TestVLAN_Life(t *testing.T) {
 	}
 	restart(t, d, "c")
 	acrossVLAN(t, d, "198.51.100.3", "198.51.100.1")
-	if _, err := d.DetachMember("T", "a"); err != nil { // the other carries the team, and its VLAN interface
+	if _, err := d.DetachMember("T", "a"); err != nil { // by the wire of the other it carries the team, and its VLAN interface
 		t.Fatal(err)
 	}
 	acrossVLAN(t, d, "198.51.100.1", "198.51.100.3")
@@ -87,7 +87,7 @@ func TestVLAN_Life(t *testing.T) {
 	defer stop(t, d)
 	acrossVLAN(t, d, "198.51.100.3", "198.51.100.1")
 	all := d.VLANs()
-	if len(all) != 2 || all[0].GUID != v.GUID || all[0].Adapter != "b" || all[1].ID != 20 || all[1].Priority != 3 || all[1].Name != "W" {
+	if len(all) != 2 || all[0].GUID != v.GUID || all[0].Adapter != "a" || all[1].ID != 20 || all[1].Priority != 3 || all[1].Name != "W" {
 		t.Fatalf("after a restart there are %+v", all)
 	}
 	if w := d.vlanWords(2); len(w) != 1 || w[0].Name != "c.W" || w[0].Values["sent_bytes"] < checkBytes || w[0].Values["id"] != 20 ||
@@ -105,7 +105,7 @@ func TestVLAN_Life(t *testing.T) {
 	if len(d.VLANs()) != 0 || len(d.Registry().VLANs()) != 0 {
 		t.Errorf("there are %+v, and %+v is kept", d.VLANs(), d.Registry().VLANs())
 	}
-	across(t, end{d, 1}, end{d, 2})
+	across(t, end{d, 0}, end{d, 2})
 }
 
 // TestVLAN_AddressTaken: an interface whose address somebody has is not made, and one that cannot change is what it was.

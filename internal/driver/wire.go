@@ -24,7 +24,7 @@ func (d *Driver) putOnWire(i int, cfg *device.AdapterConfig) error {
 		cfg.ShareWith = &first
 		return nil
 	}
-	if _, place := d.Roster.Of(i); place == 0 || a.Link == config.LinkTeam {
+	if _, carries := d.Roster.Of(i); carries || a.Link == config.LinkTeam {
 		return d.Roster.PutOn(i, cfg)
 	}
 	l, err := d.openWire(a, cfg.UDPPort)
@@ -53,10 +53,10 @@ func (d *Driver) openWire(a *config.Adapter, udpPort uint16) (link.Link, error) 
 
 // wireName returns what packets of adapter i travel on. The caller holds changes.
 func (d *Driver) wireName(i int) string {
-	switch t, place := d.Roster.Of(d.cfg.FirstOnWire(i)); {
-	case place == 0 || place > 0 && !d.Roster.Idle(i):
+	switch t, carries := d.Roster.Of(d.cfg.FirstOnWire(i)); {
+	case t != nil && (carries || !d.Roster.Idle(i)):
 		return "team " + t.Name
-	case place > 0:
+	case t != nil:
 		return "none: team " + t.Name + " has it"
 	case d.infiniBand(i):
 		return "cable"

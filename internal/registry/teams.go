@@ -17,6 +17,8 @@ type Team struct {
 	Members    []string // GUIDs of adapters, in the order in which they were attached
 	Primary    string   // the GUID of one, or empty
 	GivesMAC   string   // likewise: whose address the team has
+	Carrier    string   // the GUID of the adapter that was attached first, a member or not; empty: the first member
+	MAC        string   // that the team has; empty: it follows from its members
 }
 
 // Values of a team's key, which is named after its GUID. The manual does not say where they are kept.
@@ -29,6 +31,8 @@ const (
 	valuePrimary    = "PrimaryAdapterGuid"
 	valueGivesMAC   = "MacAddressFrom"
 	valueIPoIB      = "IPoIB"
+	valueCarrier    = "CarrierAdapterGuid"
+	valueTeamMAC    = "MacAddress"
 )
 
 // teams holds the keys of all teams.
@@ -51,7 +55,8 @@ func (r *Registry) Teams() (list []Team) {
 			n, ok := v.Number()
 			return uint32(n), ok
 		}
-		t := Team{GUID: p.Name(), Name: text(valueTeamName), Primary: text(valuePrimary), GivesMAC: text(valueGivesMAC)}
+		t := Team{GUID: p.Name(), Name: text(valueTeamName), Primary: text(valuePrimary), GivesMAC: text(valueGivesMAC),
+			Carrier: text(valueCarrier), MAC: text(valueTeamMAC)}
 		kind, known := number(valueTeamType)
 		members, _ := r.Get(p, valueMembers)
 		attached, ok := members.List()
@@ -82,6 +87,7 @@ func (t *Team) Keep() []Change {
 	for _, v := range []Value{
 		String(valueTeamName, t.Name), DWord(valueTeamNumber, t.Number), DWord(valueTeamType, t.Type), DWord(valueFallBack, back),
 		Strings(valueMembers, t.Members), String(valuePrimary, t.Primary), String(valueGivesMAC, t.GivesMAC),
+		String(valueCarrier, t.Carrier), String(valueTeamMAC, t.MAC),
 	} {
 		all = append(all, Change{Kind: SetValue, Key: key, Value: v})
 	}

@@ -15,7 +15,8 @@ func TestTeamsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := Team{GUID: "{AA}", Name: "second", Number: 2, Type: 1, IPoIB: true}
-	first := Team{GUID: "{BB}", Name: "first", Number: 1, Type: 6, NoFallBack: true, Members: []string{"{1}", "{2}"}, Primary: "{2}", GivesMAC: "{1}"}
+	first := Team{GUID: "{BB}", Name: "first", Number: 1, Type: 6, NoFallBack: true, Members: []string{"{1}", "{2}"}, Primary: "{2}", GivesMAC: "{1}",
+		Carrier: "{3}", MAC: "02:00:00:00:00:01"}
 	gone := Team{GUID: "{CC}", Name: "gone", Number: 3, Type: 2}
 	for _, k := range []Team{{GUID: "{BB}", Name: "other", Number: 9, Type: 1, Members: []string{"{3}"}, Primary: "{3}"}, second, gone, first} {
 		if err := r.Apply(k.Keep()...); err != nil {

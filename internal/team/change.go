@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/lacp"
 )
 
 // Join makes another link a member, and returns its place. Its link is down until SetLink says otherwise, and is then one that comes back:
@@ -44,4 +45,31 @@ func (t *Team) Leave(now clock.Time, i int) {
 	}
 	t.queue = slices.DeleteFunc(t.queue, func(q queued) bool { return q.member == i })
 	t.SetStations(t.stations)
+}
+
+// Become gives the team another type. Its members, what is known of their links, and its address stay what they are; which of them carries
+// what is decided anew, and everybody is told. fast is as of Config, for type 3AD alone. The error is an *Error.
+func (t *Team) Become(now clock.Time, kind Type, fast bool) error {
+	c := t.cfg
+	c.Type, c.Fast, c.Passive, c.Choice = kind, fast, false, lacp.Stable
+	if err := c.Check(); err != nil {
+		return err
+	}
+	t.cfg = c
+	t.active, t.peers, t.queue = -1, newPeers(), nil
+	t.spread.clear()
+	t.moving.clear()
+	if err := t.speak(); err != nil {
+		return err
+	}
+	for i := range t.members {
+		m := &t.members[i]
+		if m.takes, m.sends = false, false; t.lacp != nil && !m.gone {
+			t.lacp.SetUp(now, i, t.choice.Usable(i), m.speed)
+		}
+	}
+	t.settle(now)
+	t.announce.Begin(now) // peers of one that balances know other addresses
+	t.tellAll(now)
+	return nil
 }

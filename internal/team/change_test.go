@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/team/carrier"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // spreads are the members that the flows of a station leave by.
@@ -126,5 +127,83 @@ func TestJoin_Refused(t *testing.T) {
 	m.Leave(0, 3)
 	if i, err := m.Join(Member{MAC: memberMAC(9)}); err != nil || i != 3 {
 		t.Errorf("at place %d: %v", i, err)
+	}
+}
+
+// TestBecome: a team goes on with its members, its address and what is known of their links when it gets another type, and tells everybody:
+// each type from each other.
+func TestBecome(t *testing.T) {
+	for from := AFT; from <= SLA; from++ {
+		for to := AFT; to <= SLA; to++ {
+			m := teamOf(t, from, 2, func(c *Config) { c.Members[1].Primary = true })
+			now := clock.Time(0)
+			live := func() {
+				for end := now.Add(10 * time.Second); now < end; now = now.Add(100 * time.Millisecond) {
+					m.Advance(now)
+					for _, f := m.Frame(now); f != nil; _, f = m.Frame(now) {
+						m.News()
+					}
+				}
+			}
+			live()
+			mac, told := m.MAC(), m.Counters().Announced
+			m.SetDisabled(now, 0, true)
+			if err := m.Become(now, to, to == LACP); err != nil {
+				t.Fatal(from, to, err)
+			}
+			live()
+			if at, c := m.Send(now, sentFrom(1), 100), m.Counters(); at != 1 || m.MAC() != mac || c.Announced == told && to != LACP {
+				t.Errorf("%v to %v: a frame leaves by member %d, the MAC is %v, counters %+v", from, to, at, m.MAC(), c)
+			}
+			m.SetDisabled(now, 0, false)
+			m.SetDisabled(now, 1, true)
+			live()
+			if at := m.Send(now, sentFrom(1), 100); at != 0 {
+				t.Errorf("%v to %v: a frame leaves by member %d, want the other", from, to, at)
+			}
+		}
+	}
+	m := teamOf(t, AFT, 3)
+	var e *Error
+	if err := m.Become(1, SFT, false); !errors.As(err, &e) || e.Field != "Members" || m.Send(1, sentFrom(1), 100) < 0 {
+		t.Errorf("three members of SFT: %v", err)
+	}
+}
+
+// TestBecome_LACP: two teams that agree on nothing as SLA agree on all members as 3AD, those that take places of others too, and the other
+// way.
+func TestBecome_LACP(t *testing.T) {
+	c := newCouple(t, 3)
+	c.run(5 * time.Second)
+	for _, m := range c.ends {
+		m.SetStations(nil)
+		m.Leave(c.now, 0)
+	}
+	for _, kind := range []Type{SLA, LACP} {
+		for _, m := range c.ends {
+			if err := m.Become(c.now, kind, kind == LACP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.run(10 * time.Second)
+		if n := c.active(); n != [2]int{2, 2} {
+			t.Errorf("%v: %v members are active, want two", kind, n)
+		}
+	}
+}
+
+// TestAddress: a team has the address that it is given, unless a member gives its own.
+func TestAddress(t *testing.T) {
+	given := eth.MAC{2, 9, 9, 9, 9, 9}
+	if m := teamOf(t, AFT, 2, func(c *Config) { c.Address = given }); m.MAC() != given {
+		t.Errorf("it has %v", m.MAC())
+	}
+	if m := teamOf(t, AFT, 2, func(c *Config) { c.Address, c.Members[1].GivesMAC = given, true }); m.MAC() != memberMAC(1) {
+		t.Errorf("it has %v, want that of a member", m.MAC())
+	}
+	var e *Error
+	c := Config{Type: AFT, Address: eth.MAC{1}}
+	if err := c.Check(); !errors.As(err, &e) || e.Field != "Address" {
+		t.Errorf("a group: %v", err)
 	}
 }

@@ -23,6 +23,8 @@ type Config struct {
 	Hash Hash
 	// NoFailBack leaves another member active when the primary one comes back (NoFailBackToPrimary; WinOF 5.50, 4.2.8.3).
 	NoFailBack bool
+	// Address is the team's, unless a member gives its own; zero: it is made from that of a member.
+	Address eth.MAC
 	// Members may be none: such a team is always down.
 	Members []Member
 	// Passive, Fast and Choice are as of lacp.Group, and for type 3AD alone.
@@ -70,6 +72,8 @@ func (c *Config) Check() error {
 		return bad("Hash", c.Hash, "L2, L3 or L4")
 	case c.Type != LACP && (c.Passive || c.Fast || c.Choice != lacp.Stable):
 		return bad("Type", c.Type, "3AD, which alone has LACP's Passive, Fast and Choice")
+	case c.Address[0]&1 != 0:
+		return bad("Address", c.Address, "the address of a station")
 	case c.Choice > lacp.Count:
 		return bad("Choice", c.Choice, "stable, bandwidth or count")
 	case len(c.Members) > MostMembers:
@@ -99,8 +103,8 @@ func (c *Config) checkMembers() error {
 	return nil
 }
 
-// MAC is the team's address: that of the member that gives it, as it is ("without manipulation"; WinOF 5.50, change log, 4.95), or one of
-// its own made from that of the primary member, or of the first. It is zero without members.
+// MAC is the team's address: that of the member that gives it, as it is ("without manipulation"; WinOF 5.50, change log, 4.95), or the
+// one that it is to have, or one of its own made from that of the primary member, or of the first. It is zero without members.
 func (c *Config) MAC() eth.MAC {
 	if len(c.Members) == 0 {
 		return eth.MAC{}
@@ -113,6 +117,9 @@ func (c *Config) MAC() eth.MAC {
 		if m.Primary {
 			from = m.MAC
 		}
+	}
+	if c.Address != (eth.MAC{}) {
+		return c.Address
 	}
 	return other(from, func(a eth.MAC) bool {
 		for _, m := range c.Members {

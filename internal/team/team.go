@@ -64,19 +64,28 @@ func New(cfg Config) (*Team, error) {
 	t.spread.clear()
 	t.moving.clear()
 	t.SetStations(nil)
-	if cfg.Type != LACP || len(cfg.Members) == 0 {
+	if len(cfg.Members) == 0 {
 		return t, nil
 	}
-	g := lacp.Group{Key: key, Passive: cfg.Passive, Fast: cfg.Fast, Choice: cfg.Choice}
+	return t, t.speak()
+}
+
+// speak begins with LACP, if the type is 3AD, and otherwise ends it.
+func (t *Team) speak() (err error) {
+	if t.lacp = nil; t.cfg.Type != LACP {
+		return nil
+	}
+	g := lacp.Group{Key: key, Passive: t.cfg.Passive, Fast: t.cfg.Fast, Choice: t.cfg.Choice}
 	for i := range MostMembers { // those of members that are still to join are down
 		g.Ports = append(g.Ports, lacp.Port{Number: uint16(i + 1)})
 	}
-	for i, m := range cfg.Members {
-		g.Ports[i].MAC = m.MAC
+	for i := range t.members {
+		if m := &t.members[i]; !m.gone {
+			g.Ports[i].MAC = m.Member.MAC
+		}
 	}
-	var err error
 	t.lacp, err = lacp.New(lacp.Config{System: t.mac, Groups: []lacp.Group{g}})
-	return t, err
+	return err
 }
 
 // MAC returns the team's address, which stays what it is, whoever joins and leaves.

@@ -140,7 +140,9 @@ func freeAdapters(all []api.AdapterStatus, made []api.Team, links []api.TeamStat
 		}
 	}
 	for _, l := range links {
-		taken[l.Adapter] = true
+		if l.Name == "" { // of the configuration; who carries another may be back as a member
+			taken[l.Adapter] = true
+		}
 	}
 	for i := range all {
 		if !taken[all[i].Name] {

@@ -57,8 +57,8 @@ func (x *interfaces) mayAttach(_ int, q *api.TeamMemberRequest) error {
 	return nil
 }
 
-// check implements kind: mayAttach has said all.
-func (*interfaces) check(*registry.Team) error { return nil }
+// complete implements kind: mayAttach has said all.
+func (*interfaces) complete(*registry.Team) error { return nil }
 
 // become implements kind.
 func (x *interfaces) become(next registry.Team) error {

@@ -16,8 +16,8 @@ type kind interface {
 	noMember(i int) string
 	// mayAttach returns why an adapter that can be a member of some team cannot be one of this.
 	mayAttach(i int, q *api.TeamMemberRequest) error
-	// check returns what is wrong with what the team is to be.
-	check(next *registry.Team) error
+	// complete fills in what follows from what the team is to be, and returns what is wrong with it.
+	complete(next *registry.Team) error
 	// become has members be what they are to be, and makes the team next. If it fails, back puts what was before in its place.
 	become(next registry.Team) error
 	back(before, next registry.Team) error

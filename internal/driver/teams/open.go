@@ -3,6 +3,7 @@ package teams
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/device"
@@ -12,7 +13,7 @@ import (
 
 // PutOn opens the wires of the team that an adapter stands on, and makes them one.
 func (r *Roster) PutOn(i int, cfg *device.AdapterConfig) error {
-	if t, place := r.Of(i); place == 0 {
+	if t, carries := r.Of(i); carries {
 		return t.kind.(*wires).putOn(cfg)
 	}
 	return r.putOnConfigured(i, cfg)
@@ -31,7 +32,7 @@ func (w *wires) putOn(cfg *device.AdapterConfig) (err error) {
 	for _, i := range members {
 		c.Names = append(c.Names, r.name(i))
 	}
-	c.Changed = r.news.of(members[0])
+	c.Changed = r.news.of(r.Carrier(w.t))
 	for _, i := range members {
 		l, err := r.cfg.Driver.OpenWire(&r.cfg.Adapters[i], cfg.UDPPort)
 		if err != nil {
@@ -43,9 +44,8 @@ func (w *wires) putOn(cfg *device.AdapterConfig) (err error) {
 	if err != nil {
 		return err
 	}
-	for place, i := range members[1:] {
-		disabled, _ := r.cfg.Registry.Disabled(r.cfg.Driver.Adapter(i))
-		l.SetDisabled(place+1, disabled)
+	for place, i := range members {
+		l.SetDisabled(place, w.disabled(i))
 	}
 	cfg.Link, cfg.MAC, w.link, w.udpPort = l, l.MAC(), l, cfg.UDPPort
 	r.show()
@@ -61,12 +61,17 @@ func (w *wires) addMember() error {
 	if err != nil {
 		return err
 	}
-	disabled, _ := r.cfg.Registry.Disabled(r.cfg.Driver.Adapter(i))
-	err = r.cfg.Driver.ChangeWire(func() error { return w.link.AddMember(r.name(i), c.Members[len(members)-1], l, disabled) })
+	err = r.cfg.Driver.ChangeWire(func() error { return w.link.AddMember(r.name(i), c.Members[len(members)-1], l, w.disabled(i)) })
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	return nil
+}
+
+// disabled reports whether the wire of a member is to be out of use. Who carries the team is disabled as a whole, and not its wire.
+func (w *wires) disabled(i int) bool {
+	disabled, _ := w.r.cfg.Registry.Disabled(w.r.cfg.Driver.Adapter(i))
+	return disabled && i != w.r.Carrier(w.t)
 }
 
 // removeMember takes the wire of a member at a place from the open link, and closes it.
@@ -90,22 +95,22 @@ func closeAll(list []link.Link) (err error) {
 
 // SwitchMember takes the wire of a member that does not carry its team out of use, or puts it back, and keeps that.
 func (r *Roster) SwitchMember(i int, enable bool) error {
-	t, place := r.Of(i)
+	t, _ := r.Of(i)
 	if err := r.cfg.Registry.Apply(r.cfg.Driver.Adapter(i).Disable(!enable)); err != nil {
 		return err
 	}
 	if l := t.kind.(*wires).link; l != nil {
-		l.SetDisabled(place, !enable)
+		l.SetDisabled(slices.Index(r.Present(t), i), !enable)
 	}
 	return nil
 }
 
 // MayRestart refuses what a member that does not carry its team cannot do.
 func (r *Roster) MayRestart(i int) error {
-	t, place := r.Of(i)
-	if place <= 0 {
+	t, carries := r.Of(i)
+	if t == nil || carries {
 		return nil
 	}
 	return api.Wrong("adapter", fmt.Sprintf("%q, whose wire is in team %q", r.name(i), t.Name),
-		fmt.Sprintf("%q, which carries the team", r.name(r.Present(t)[0])))
+		fmt.Sprintf("%q, which carries the team", r.name(r.Carrier(t))))
 }

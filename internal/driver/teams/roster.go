@@ -1,9 +1,10 @@
 // Package teams has the teams of a driver: those of its configuration, which are of wires, and those that are made by command (vlan_config;
 // WinOF 5.50, 4.1.6), which are of adapters. There are two kinds of these: of wires of Ethernet adapters, and of IPoIB interfaces (4.2.8).
 //
-// The wires of all members are an Ethernet team's. Its carrier, the first member, keeps its address, its functions and its host, and they
-// stand on the team; the other members are disabled until they leave. In a team of IPoIB interfaces adapters stay enabled, RDMA is theirs,
-// and the first one's network interface is the team's. What is changed is kept in the registry.
+// The wires of all members are an Ethernet team's. Its carrier, who was attached first, keeps its address, its functions and its host,
+// and they stand on the team, also when its own wire leaves; the other members are disabled until they leave. In a team of
+// IPoIB interfaces adapters stay enabled, RDMA is theirs, and the first one's network interface is the team's. What is changed is
+// kept in the registry.
 //
 // It says what teams are to be, has them run (internal/link/team; internal/ipoib/service) and tells of them. The lives of the adapters are
 // the driver's, which it asks to put them on their wires.
@@ -38,8 +39,9 @@ type Driver interface {
 	InfiniBand(i int) bool
 	// Beside returns the names of the adapters that share the wires of others, and stand on a team with those.
 	Beside(members []int) []string
-	// Clash refuses a MAC for a team of these members if somebody else who is to stand on it has that too, or two others have one.
-	Clash(members []int, mac [6]byte) error
+	// Clash refuses a MAC for a team of these members that an adapter carries if somebody else who is to stand on it has that too, or two
+	// others have one.
+	Clash(carrier int, members []int, mac [6]byte) error
 	// Functions is how many virtual functions use an adapter's wire.
 	Functions(i int) int
 	// VLANs returns the names of the VLAN interfaces of an adapter or a team with this GUID.
@@ -118,10 +120,13 @@ func (r *Roster) Start() {
 
 // prune takes adapters out of a team that can be members no more.
 func (r *Roster) prune(t *Team) {
-	for _, i := range r.Present(t) {
+	for _, i := range r.whole(&t.Team) {
 		if why := t.kind.noMember(i); why != "" {
 			r.cfg.Log.Warn("an adapter is not in its team any more", "team", t.Name, "adapter", r.name(i), "cause", why)
 			t.Members = slices.DeleteFunc(slices.Clone(t.Members), func(g string) bool { return g == r.guid(i) })
+			if t.Carrier == r.guid(i) {
+				t.Carrier = ""
+			}
 		}
 	}
 }
@@ -145,51 +150,77 @@ func (r *Roster) Present(t *Team) []int { return r.present(&t.Team) }
 
 func (r *Roster) present(t *registry.Team) (list []int) {
 	for _, g := range t.Members {
-		for i := range r.cfg.Adapters {
-			if r.guid(i) == g {
-				list = append(list, i)
-				break
-			}
+		if i := r.indexOf(g); i >= 0 {
+			list = append(list, i)
 		}
 	}
 	return list
 }
 
-// MemberOf returns the team that has an adapter as a member, whatever its kind; nil: none has.
-func (r *Roster) MemberOf(i int) *Team {
+// indexOf returns the adapter with a GUID; -1: the configuration has none.
+func (r *Roster) indexOf(guid string) int {
+	for i := range r.cfg.Adapters {
+		if r.guid(i) == guid {
+			return i
+		}
+	}
+	return -1
+}
+
+// TeamOf returns the team that an adapter is in, as a member or as who carries it, whatever its kind; nil: it is in none.
+func (r *Roster) TeamOf(i int) *Team {
 	for _, t := range r.made {
-		if slices.Contains(t.Members, r.guid(i)) {
+		if slices.Contains(r.whole(&t.Team), i) {
 			return t
 		}
 	}
 	return nil
 }
 
-// Of returns the team that has the wire of an adapter, nil if none has, and its place among the members: 0 is the carrier.
-func (r *Roster) Of(i int) (t *Team, place int) {
-	for _, t := range r.made {
-		if t.IPoIB {
-			continue
-		}
-		if place := slices.Index(r.Present(t), i); place >= 0 {
-			return t, place
-		}
+// Of returns the team of wires that an adapter is in, and whether it carries that; nil: it is in none.
+func (r *Roster) Of(i int) (t *Team, carries bool) {
+	if t = r.TeamOf(i); t == nil || t.IPoIB {
+		return nil, false
 	}
-	return nil, -1
+	return t, r.Carrier(t) == i
+}
+
+// Carrier returns the adapter whose address and functions a team has, -1 if no member is there: the one that was attached first, also when
+// its own wire is in the team no more.
+func (r *Roster) Carrier(t *Team) int { return r.carrier(&t.Team) }
+
+func (r *Roster) carrier(t *registry.Team) int {
+	members := r.present(t)
+	if len(members) == 0 {
+		return -1
+	}
+	if i := r.indexOf(t.Carrier); i >= 0 {
+		return i
+	}
+	return members[0]
+}
+
+// whole returns the members of a team, and who carries it.
+func (r *Roster) whole(t *registry.Team) []int {
+	list := r.present(t)
+	if i := r.carrier(t); i >= 0 && !slices.Contains(list, i) {
+		list = append(list, i)
+	}
+	return list
 }
 
 // Idle reports whether an adapter has no wire, because a team has it and another adapter carries the team.
 func (r *Roster) Idle(i int) bool {
-	_, place := r.Of(i)
-	return place > 0
+	t, carries := r.Of(i)
+	return t != nil && !carries
 }
 
 // CarriedBy returns the team that has the wire of an adapter which does not carry it, and who does; ok is false if there is none.
 // Anybody may call it.
 func (r *Roster) CarriedBy(adapter string) (team, carrier string, ok bool) {
 	for _, t := range r.opened() {
-		for k, m := range t.members {
-			if k > 0 && m.adapter != "" && m.adapter == adapter {
+		for _, m := range t.members {
+			if m.adapter == adapter && adapter != t.adapter {
 				return t.name, t.adapter, true
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/vswitch"
 	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // house is a driver with the adapters a, b and c at ports of a switch, and a registry in memory. It is the Driver of its roster.
@@ -75,13 +76,13 @@ func (h *house) closeWires() {
 	clear(h.open)
 }
 
-func (h *house) Adapter(i int) registry.Adapter { return h.known[i] }
-func (h *house) InfiniBand(int) bool            { return false }
-func (h *house) Functions(int) int              { return 0 }
-func (h *house) VLANs(string) []string          { return nil }
-func (h *house) Beside([]int) []string          { return nil }
-func (h *house) Clash([]int, [6]byte) error     { return nil }
-func (h *house) Wake()                          {}
+func (h *house) Adapter(i int) registry.Adapter  { return h.known[i] }
+func (h *house) InfiniBand(int) bool             { return false }
+func (h *house) Functions(int) int               { return 0 }
+func (h *house) VLANs(string) []string           { return nil }
+func (h *house) Beside([]int) []string           { return nil }
+func (h *house) Clash(int, []int, [6]byte) error { return nil }
+func (h *house) Wake()                           {}
 
 func (h *house) Named(name string) (int, error) {
 	i := slices.IndexFunc(h.adapters, func(a config.Adapter) bool { return a.Name == name })
@@ -103,7 +104,9 @@ func (h *house) ChangeWire(change func() error) error { return change() }
 
 // Park closes the wires of carriers among adapters.
 func (h *house) Park(adapters []int) error {
-	h.parked = append(h.parked, adapters)
+	if len(adapters) > 0 {
+		h.parked = append(h.parked, adapters)
+	}
 	for _, i := range adapters {
 		if l := h.open[i]; l != nil {
 			_ = l.Close()
@@ -122,7 +125,7 @@ func (h *house) Unpark(adapters []int) error {
 		}
 	}
 	for _, i := range adapters {
-		if _, place := h.Of(i); place != 0 {
+		if _, carries := h.Of(i); !carries {
 			continue
 		}
 		var cfg device.AdapterConfig
@@ -154,6 +157,16 @@ func (h *house) attach(adapter string, primary bool) error {
 	return err
 }
 
+func (h *house) detach(adapter string) error {
+	_, err := h.DetachMember("T", adapter)
+	return err
+}
+
+func (h *house) modify(kind string) error {
+	_, err := h.ModifyTeam("T", api.TeamRequest{Name: "T", Type: kind})
+	return err
+}
+
 func (h *house) mustTeam() {
 	h.t.Helper()
 	_, err := h.CreateTeam(api.TeamRequest{Name: "T", Type: "AFT"})
@@ -162,59 +175,119 @@ func (h *house) mustTeam() {
 	}
 }
 
-// TestRewired: a change puts the members that were and those that are on their wires, each once; the first carries the team, and all of it
-// is there again when the driver starts anew (WinOF 5.50, 4.2.8.3).
-func TestRewired(t *testing.T) {
+// TestCarrier: who was attached first carries the team, with its MAC, whoever comes and goes, itself too, and whatever type it gets; nobody
+// but who comes or goes is taken off its wire. All of it is there again when the driver starts anew (WinOF 5.50, 4.2.8.3).
+func TestCarrier(t *testing.T) {
 	h := newHouse(t)
 	h.mustTeam()
-	if got, want := h.members(), "b a* carried by b, shown b a"; got != want {
-		t.Errorf("they are %s, want %s", got, want)
+	l := h.made[0].kind.(*wires).link
+	mac := l.MAC()
+	for _, step := range []struct {
+		does string
+		do   func() error
+		want string
+	}{
+		{"nothing", func() error { return nil }, "b a* carried by b, shown b a"},
+		{"another type", func() error { return h.modify("SLB") }, "b a* carried by b, shown b a"},
+		{"the first leaves", func() error { return h.detach("b") }, "a* carried by b, shown a"},
+		{"3AD", func() error { return h.modify("3AD") }, "a* carried by b, shown a"},
+		{"another comes", func() error { return h.attach("c", false) }, "a* c carried by b, shown a c"},
+		{"the primary one leaves", func() error { return h.detach("a") }, "c carried by b, shown c"},
+		{"the first is back", func() error { return h.attach("b", true) }, "c b* carried by b, shown c b"},
+		{"and leaves", func() error { return h.detach("b") }, "c carried by b, shown c"},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.does, err)
+		}
+		if got := h.members(); got != step.want || h.made[0].kind.(*wires).link != l || l.MAC() != mac {
+			t.Errorf("%s: they are %s, want %s; at another link: %v, with %v", step.does, got, step.want, h.made[0].kind.(*wires).link != l, l.MAC())
+		}
 	}
-	if _, err := h.ModifyTeam("T", api.TeamRequest{Name: "T", Type: "SLB"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.DetachMember("T", "b"); err != nil {
-		t.Fatal(err)
-	}
-	if want := [][]int{{1}, {1, 0}, {1, 0}, {1, 0}}; !reflect.DeepEqual(h.parked, want) {
+	if want := [][]int{{1}, {0}, {2}, {0}}; !reflect.DeepEqual(h.parked, want) {
 		t.Errorf("these were put on wires: %v, want %v", h.parked, want)
 	}
 	before := h.Teams()
 	h.Roster.Close()
 	h.start()
-	if got := h.Teams(); len(got) != 1 || got[0].GUID != before[0].GUID || got[0].Type != "SLB" || h.members() != "a* carried by a, shown " {
+	if got := h.Teams(); len(got) != 1 || got[0].GUID != before[0].GUID || got[0].Type != "3AD" || h.members() != "c carried by b, shown " {
 		t.Errorf("after a restart there are %+v, want %+v", got, before)
+	}
+	h.closeWires()
+	if err := h.Unpark([]int{1}); err != nil {
+		t.Fatal(err)
+	}
+	if l := h.made[0].kind.(*wires).link; l.MAC() != mac {
+		t.Errorf("after a restart it has the MAC %v, want %v", l.MAC(), mac)
+	}
+	if err := h.detach("c"); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.members(); got != " carried by , shown " || len(h.open) != 0 {
+		t.Errorf("without members they are %s, on %v", got, h.open)
+	}
+	var wrong *api.FieldError
+	if _, carries := h.Of(1); carries || errors.As(h.attach("b", false), &wrong) {
+		t.Errorf("who carried it is not free: %v", wrong)
 	}
 }
 
-// TestChange_Alone: one more member, or one less, is all that is taken off its wire, as long as the team keeps its carrier and its MAC; the
-// link goes on with the others.
-func TestChange_Alone(t *testing.T) {
+// TestCarrier_InOneTeam: who carries a team is in no other, though its wire is in none.
+func TestCarrier_InOneTeam(t *testing.T) {
 	h := newHouse(t)
 	h.mustTeam()
-	l, before := h.made[0].kind.(*wires).link, len(h.parked)
-	if err := h.attach("c", false); err != nil {
+	_, err := h.CreateTeam(api.TeamRequest{Name: "U", Type: "AFT"})
+	if err = errors.Join(err, h.detach("b")); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := h.members(), "b a* c carried by b, shown b a c"; got != want {
-		t.Errorf("they are %s, want %s", got, want)
+	var wrong *api.FieldError
+	_, err = h.AttachMember("U", "b", api.TeamMemberRequest{})
+	if !errors.As(err, &wrong) || wrong.Value != `"b", which carries team "T"` {
+		t.Errorf("it is in another: %v", err)
 	}
-	if _, err := h.DetachMember("T", "c"); err != nil {
+}
+
+// TestGivesMAC: only a member that gives the team its MAC later, or takes that away with it, changes it, and has all put on wires anew.
+func TestGivesMAC(t *testing.T) {
+	h := newHouse(t)
+	h.mustTeam()
+	w := h.made[0].kind.(*wires)
+	at := func(when string, want eth.MAC) {
+		t.Helper()
+		if got := w.link.MAC(); got != want || h.made[0].MAC != got.String() {
+			t.Errorf("%s: the MAC is %v, and %s is kept; want %v", when, got, h.made[0].MAC, want)
+		}
+	}
+	gives := func(adapter string) {
+		t.Helper()
+		if _, err := h.AttachMember("T", adapter, api.TeamMemberRequest{GivesMAC: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, l := eth.MAC(h.adapters[1].WireMAC()), w.link
+	gives("c")
+	at("another gives it", h.adapters[2].WireMAC())
+	if w.link == l {
+		t.Error("the link is the same")
+	}
+	if err := h.detach("c"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.attach("c", false); err != nil {
+	if at("it takes it away", w.link.MAC()); w.link.MAC() == h.adapters[2].WireMAC() {
+		t.Error("two have one MAC")
+	}
+	if err := h.detach("b"); err != nil {
 		t.Fatal(err)
 	}
-	got, want := h.parked[before:], [][]int{{2}, {2}, {2}}
-	if !reflect.DeepEqual(got, want) || h.made[0].kind.(*wires).link != l || len(l.Status().Members) != 3 {
-		t.Errorf("these were put on wires: %v, want %v; the link has %+v", got, want, l.Status().Members)
+	gives("b")
+	at("the carrier gives it", first)
+	if l = w.link; h.detach("b") != nil || w.link != l {
+		t.Error("the wire of the carrier has not left alone")
 	}
-	if _, err := h.DetachMember("T", "a"); err != nil { // whose MAC the team's was made from
+	at("the carrier's wire has left", first)
+	if err := h.attach("b", false); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := h.parked[before+3:], [][]int{{1, 0, 2}}; !reflect.DeepEqual(got, want) || h.members() != "b c carried by b, shown b c" {
-		t.Errorf("these were put on wires: %v, want %v; they are %s", got, want, h.members())
-	}
+	at("and is back", first)
 }
 
 // notStarted is how many events say that an adapter does not start.

@@ -160,7 +160,10 @@ func (r *Roster) AttachMember(name, adapter string, q api.TeamMemberRequest) (ap
 // mayAttach returns why an adapter cannot be a member of a team, or not of this one.
 func (r *Roster) mayAttach(t *Team, i int, q *api.TeamMemberRequest) error {
 	named := strconv.Quote(r.name(i))
-	if o := r.MemberOf(i); o != nil {
+	if o := r.TeamOf(i); o != nil && (o != t || slices.Contains(t.Members, r.guid(i))) {
+		if !slices.Contains(o.Members, r.guid(i)) {
+			return api.Wrong("adapter", named+", which carries team "+strconv.Quote(o.Name), "one that is in no team")
+		}
 		return api.Wrong("adapter", named+", a member of team "+strconv.Quote(o.Name), "one that is in no team")
 	}
 	if why := t.kind.noMember(i); why != "" {
@@ -216,7 +219,16 @@ func membersText(t *api.Team) string {
 // change makes a team another one, all or nothing: what its members were is put back if they cannot be what they are to be.
 func (r *Roster) change(t *Team, next registry.Team) error {
 	before := t.Team
-	if err := t.kind.check(&next); err != nil {
+	switch {
+	case len(next.Members) == 0:
+		next.Carrier, next.MAC = "", ""
+	case next.Carrier == "":
+		next.Carrier = next.Members[0]
+		if len(t.Members) > 0 {
+			next.Carrier = t.Members[0] // kept before carriers were
+		}
+	}
+	if err := t.kind.complete(&next); err != nil {
 		return err
 	}
 	if err := r.cfg.Registry.Apply(next.Keep()...); err != nil {

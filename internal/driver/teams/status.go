@@ -57,7 +57,7 @@ func (r *Roster) show() {
 			continue
 		}
 		members := r.Present(t)
-		o := open{name: t.Name, adapter: r.name(members[0]), ipoib: t.IPoIB, failBack: !t.NoFallBack, look: look}
+		o := open{name: t.Name, adapter: r.name(r.Carrier(t)), ipoib: t.IPoIB, failBack: !t.NoFallBack, look: look}
 		for _, i := range members {
 			a := &r.cfg.Adapters[i]
 			m := openMember{adapter: a.Name, wire: a.WireName(), primary: r.guid(i) == t.Primary}
@@ -144,7 +144,7 @@ func (r *Roster) describe(t *Team) api.Team {
 		o.Members = append(o.Members, m)
 	}
 	if len(present) > 0 {
-		o.Carrier, o.Beside = r.name(present[0]), r.cfg.Driver.Beside(present)
+		o.Carrier, o.Beside = r.name(r.Carrier(t)), r.cfg.Driver.Beside(r.whole(&t.Team))
 	}
 	return o
 }

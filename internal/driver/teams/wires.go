@@ -3,6 +3,7 @@ package teams
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	linkteam "github.com/softvpi/softvpi/internal/link/team"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/team"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // wires is the kind of teams of Ethernet adapters, whose wires are one.
@@ -60,7 +62,7 @@ func (w *wires) noMember(i int) string {
 // mayAttach implements kind.
 func (w *wires) mayAttach(i int, _ *api.TeamMemberRequest) error {
 	r, named := w.r, strconv.Quote(w.r.name(i))
-	if n := r.cfg.Driver.Functions(i); n > 0 && len(r.Present(w.t)) > 0 {
+	if n := r.cfg.Driver.Functions(i); n > 0 && len(r.Present(w.t)) > 0 && r.Carrier(w.t) != i {
 		return api.Wrong("adapter", fmt.Sprintf("%s, whose %d virtual functions use its wire", named, n),
 			"one without virtual functions, which only the first member has: it carries the team")
 	}
@@ -70,14 +72,24 @@ func (w *wires) mayAttach(i int, _ *api.TeamMemberRequest) error {
 	return nil
 }
 
-// check implements kind: by the rules of its engine, and with its MAC and those of whoever is to stand on it.
-func (w *wires) check(next *registry.Team) error {
-	r := w.r
-	members, were := r.present(next), r.Present(w.t)
-	c, o := w.engine(next, members), w.engine(&w.t.Team, were)
+// complete implements kind, by the rules of its engine, and with its MAC and those of whoever is to stand on it. The team keeps its MAC,
+// whoever leaves, unless another member is to give it, or the one that gave it goes away with it.
+func (w *wires) complete(next *registry.Team) error {
+	r, t := w.r, w.t
+	members := r.present(next)
+	if w.link != nil && next.MAC == t.MAC {
+		next.MAC = w.link.MAC().String()
+	}
+	if t.GivesMAC != "" && next.GivesMAC == "" && t.GivesMAC != next.Carrier {
+		next.MAC = ""
+	}
+	c := w.engine(next, members)
 	err := c.Check()
-	if err == nil && len(members) > 0 && (len(members) > len(were) || c.MAC() != o.MAC()) {
-		err = r.cfg.Driver.Clash(members, c.MAC())
+	if err == nil && len(members) > 0 && (len(members) > len(r.Present(t)) || w.link == nil || c.MAC() != w.link.MAC()) {
+		err = r.cfg.Driver.Clash(r.carrier(next), members, c.MAC())
+	}
+	if next.MAC = ""; len(members) > 0 {
+		next.MAC = c.MAC().String()
 	}
 	var e *team.Error
 	if !errors.As(err, &e) {
@@ -106,28 +118,45 @@ func looksAt(l *linkteam.Link) func() state {
 	}
 }
 
-// become implements kind: with all members that the change touches, or with the one alone that comes or goes. One more member that carries
-// nothing yet, or one less, leaves the adapters that stand on the team alone, as long as that keeps its carrier and its MAC.
+// become implements kind. What is on the team goes on while a member comes or goes, whichever, and when the type changes. All are taken off
+// their wires and put on them again if another carries the team, or it has another MAC.
 func (w *wires) become(next registry.Team) error {
 	r, t, before := w.r, w.t, w.t.Team
-	i, place, more := w.only(&next)
-	if place == 0 {
-		t.Team, w.link = next, nil
-		r.show()
-		return r.rewire(w.touched(&before, &next))
+	i, place, more, few := w.only(&next)
+	if few {
+		return w.one(next, i, place, more)
 	}
-	err := r.cfg.Driver.Park([]int{i}) // and those beside it, who are on the team if it was a member
-	if t.Team = next; err == nil && more {
+	t.Team, w.link = next, nil
+	r.show()
+	return r.rewire(w.touched(&before, &next))
+}
+
+// one lets a member come or go, if there is one, or gives the team another type. Who comes or goes is disabled, and enabled again, but for
+// the carrier, whose wire alone does.
+func (w *wires) one(next registry.Team, i, place int, more bool) error {
+	r, t := w.r, w.t
+	var alone []int
+	if i >= 0 && i != r.Carrier(t) {
+		alone = []int{i}
+	}
+	err := r.cfg.Driver.Park(alone) // and those beside it, who are on the team if it was a member
+	before := t.Team
+	switch t.Team = next; {
+	case err != nil:
+	case i >= 0 && more:
 		err = w.addMember()
-	} else if err == nil {
+	case i >= 0:
 		err = w.removeMember(place)
+	case next.Type != before.Type:
+		kind := team.Type(next.Type)
+		err = r.cfg.Driver.ChangeWire(func() error { return w.link.Become(kind, kind == team.LACP) })
 	}
 	if err != nil {
 		t.Team = before
 		return err
 	}
 	r.show()
-	return r.cfg.Driver.Unpark([]int{i})
+	return r.cfg.Driver.Unpark(alone)
 }
 
 // back implements kind.
@@ -146,10 +175,10 @@ func (w *wires) back(before, next registry.Team) error {
 	return err
 }
 
-// touched returns the members of a team before a change and after it.
+// touched returns who is in a team before a change, and who is after it.
 func (w *wires) touched(before, next *registry.Team) []int {
-	list := w.r.present(before)
-	for _, i := range w.r.present(next) {
+	list := w.r.whole(before)
+	for _, i := range w.r.whole(next) {
 		if !slices.Contains(list, i) {
 			list = append(list, i)
 		}
@@ -157,32 +186,34 @@ func (w *wires) touched(before, next *registry.Team) []int {
 	return list
 }
 
-// only returns the member that is all that a change is about, its place, and whether it comes; place 0: the adapters on the team have to be
-// put on it anew, as it gets another type, carrier or MAC, or its link is not open.
-func (w *wires) only(next *registry.Team) (i, place int, more bool) {
+// only returns the member that is all that a change is about, its place, and whether it comes; -1: there is none. few is false if that is
+// not all: the adapters on the team have to be put on it anew then.
+func (w *wires) only(next *registry.Team) (i, place int, more, few bool) {
 	r, t := w.r, w.t
 	were, are := r.Present(t), r.present(next)
 	c := w.engine(next, are)
-	if w.link == nil || next.Type != t.Type || next.NoFallBack != t.NoFallBack || c.MAC() != w.link.MAC() {
-		return 0, 0, false
+	if w.link == nil || next.NoFallBack != t.NoFallBack || c.MAC() != w.link.MAC() || r.carrier(next) != r.Carrier(t) {
+		return -1, -1, false, false
+	}
+	if slices.Equal(were, are) {
+		return -1, -1, false, true
 	}
 	if more = len(are) > len(were); more {
 		were, are = are, were
 	}
-	for k, i := range were { // the longer list
-		if k == len(are) || are[k] != i {
-			if len(were) != len(are)+1 || !slices.Equal(were[k+1:], are[k:]) || more && k < len(are) {
-				return 0, 0, false
-			}
-			return i, k, more
-		}
+	for place < len(are) && were[place] == are[place] { // the first is the longer list
+		place++
 	}
-	return 0, 0, false
+	few = next.Type == t.Type && len(were) == len(are)+1 && slices.Equal(were[place+1:], are[place:]) && (!more || place == len(are))
+	return were[place], place, more, few
 }
 
 // engine returns what the team is for package team, with a member for each of these adapters.
 func (w *wires) engine(t *registry.Team, members []int) team.Config {
 	c := team.Config{Type: team.Type(t.Type), NoFailBack: t.NoFallBack, Fast: team.Type(t.Type) == team.LACP}
+	if mac, err := net.ParseMAC(t.MAC); err == nil && len(mac) == len(c.Address) {
+		c.Address = eth.MAC(mac)
+	}
 	for _, i := range members {
 		g := w.r.guid(i)
 		c.Members = append(c.Members, team.Member{MAC: w.r.cfg.Adapters[i].WireMAC(), Primary: g == t.Primary, GivesMAC: g == t.GivesMAC})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/team"
+	"github.com/softvpi/softvpi/wire/lacp"
 )
 
 // none is the index of a member that is not there.
@@ -71,4 +72,26 @@ func (l *Link) remove(i int) (link.Link, error) {
 	err := l.follow()
 	l.turn(l.now())
 	return m.Link, err
+}
+
+// Become gives the team another type, for its members and with its address; fast is as of team.Config. What it serves goes on. Only who
+// owns the link may call it. The error is a *team.Error, or a member's.
+func (l *Link) Become(kind team.Type, fast bool) (err error) {
+	l.state.Lock()
+	defer l.state.Unlock()
+	now := l.now()
+	if err := l.engine.Become(now, kind, fast); err != nil {
+		return err
+	}
+	spoke := l.kind == team.LACP
+	l.kind = kind
+	for i := range l.members {
+		m := &l.members[i]
+		if err = errors.Join(err, l.hearPartner(m)); spoke && kind != team.LACP && !l.groups[lacp.SlowProtocols] {
+			err = errors.Join(err, m.stations.Hear(lacp.SlowProtocols, false))
+		}
+	}
+	err = errors.Join(err, l.follow())
+	l.turn(now)
+	return err
 }

@@ -59,6 +59,38 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// TestBecome: a team goes on to reach its peer, and to be reached, while it gets one type after the other, and serves members that come
+// later in the way of its type.
+func TestBecome(t *testing.T) {
+	b, s := newBed(t), newSwitch(t)
+	l := b.team(team.LACP, plugInto(t, s), plugInto(t, s))
+	peer := plugInto(t, s)
+	b.add(peer)
+	b.serve(l, 1)
+	b.serve(peer, 2)
+	b.pass(8 * time.Second) // until the partner is known to be silent
+	exchange(b, 1, 2)
+	mac := l.MAC()
+	for _, kind := range []team.Type{team.AFT, team.RLB, team.SFT, team.SLB, team.ALB, team.AFT} {
+		if err := l.Become(kind, false); err != nil {
+			t.Fatal(kind, err)
+		}
+		exchange(b, 1, 2)
+		b.pass(time.Second)
+		exchange(b, 1, 2)
+		if got := l.Status(); got.Type != kind || l.MAC() != mac {
+			t.Errorf("it is %+v, want %v", got, kind)
+		}
+	}
+	if err := l.AddMember("c", team.Member{MAC: eth.MAC{2, 0, 0, 7, 7, 7}}, plugInto(t, s), false); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Become(team.SFT, false); err == nil || l.Status().Type != team.AFT {
+		t.Errorf("three members of SFT: %v", err)
+	}
+	exchange(b, 1, 2)
+}
+
 // told is a link that notes which groups it is to hear, and the rate of the pauses that it is to obey.
 type told struct {
 	*plug
