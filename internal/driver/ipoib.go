@@ -134,6 +134,8 @@ func (p *ipoibPorts) start(i uint32) (*ipoibPort, error) {
 	x := &ipoibPort{device: device, port: port, list: map[string]*service.Interface{}}
 	if t, m := p.teamOf(i); t != nil {
 		err = p.join(i, x, t, m)
+	} else if p.lent(int(i)) {
+		err = p.run(i, x, r.Name, 0, nil)
 	} else {
 		err = p.run(i, x, r.Name, 0, p.own(int(i)))
 	}
@@ -145,7 +147,7 @@ func (p *ipoibPorts) start(i uint32) (*ipoibPort, error) {
 		x.close()
 		return nil, err
 	}
-	if s := p.systems[r.Name]; s != nil {
+	if s := p.alone(i); s != nil {
 		if err := p.d.host.SetInterface(i, locate(s.Device)); err != nil {
 			x.close()
 			return nil, err
@@ -168,6 +170,9 @@ func (p *ipoibPorts) run(i uint32, x *ipoibPort, connection string, key ib.PKey,
 	cfg := p.config(i)
 	cfg.PKey = key
 	s := p.systems[connection]
+	if connection == p.d.running[i].Name {
+		s = p.alone(i)
+	}
 	var system service.System // avoids an interface holding a nil *tun.Device
 	if s != nil {
 		system = s.Device

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/ipoib/service"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -40,6 +41,11 @@ func TestIPoIBTeam_Addresses(t *testing.T) {
 		return len(all) == 1 && all[0].Members[0].Status == "Connected" && all[0].Members[1].Status == "Connected"
 	})
 	now := ""
+	for _, m := range d.Status().Teams[0].Members {
+		if m.Speed == 0 {
+			t.Errorf("member %s has no speed", m.Adapter)
+		}
+	}
 	await.Eventually(t, "the address is at a member", func() bool {
 		dev, err := h.DeviceByAddr(netip.MustParseAddr("10.99.0.2"))
 		if err == nil {
@@ -52,6 +58,10 @@ func TestIPoIBTeam_Addresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	at(other)
+	await.Eventually(t, "it is disabled", func() bool {
+		all := d.Teams()[0].Members
+		return all[0].Status == "Disabled" || all[1].Status == "Disabled"
+	})
 	if err := d.SetAdapter(AdapterRequest{Adapter: now, Enable: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -65,5 +75,81 @@ func TestIPoIBTeam_Addresses(t *testing.T) {
 	if _, err := d.RemoveTeam("T"); err != nil {
 		t.Fatal(err)
 	}
+	at("right")
+}
+
+// TestIPoIBTeam_Alone: a member of a team of IPoIB interfaces that comes or goes leaves the interface of the other alone. When the one that
+// was attached first goes the team keeps its address; when the last one does each port has its own. Events tell of the members.
+func TestIPoIBTeam_Alone(t *testing.T) {
+	d := start(t, twoCables(t))
+	defer stop(t, d)
+	interfaceOf := func(name string) *service.Interface {
+		d.ipoib.mu.Lock()
+		defer d.ipoib.mu.Unlock()
+		i, err := d.find(name)
+		if x := d.ipoib.ports[i]; err == nil && x != nil {
+			return x.list[name]
+		}
+		return nil
+	}
+	if _, err := d.CreateTeam(api.TeamRequest{Name: "T", Type: "AFT", IPoIB: true}); err != nil {
+		t.Fatal(err)
+	}
+	attach := func(name string) {
+		t.Helper()
+		if _, err := d.AttachMember("T", name, api.TeamMemberRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	detach := func(name string) {
+		t.Helper()
+		if _, err := d.DetachMember("T", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	are := func(want string) {
+		t.Helper()
+		await.Eventually(t, "the members are "+want, func() bool {
+			now := ""
+			for _, m := range d.Teams()[0].Members {
+				now += m.Adapter + " " + m.Status + " " + m.Role + " "
+			}
+			return now == want
+		})
+	}
+	h, err := verbs.Within(d.host, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	at := func(want string) {
+		t.Helper()
+		await.Eventually(t, "the address is at "+want, func() bool {
+			dev, err := h.DeviceByAddr(netip.MustParseAddr("10.99.0.2"))
+			return err == nil && dev.Name() == want
+		})
+	}
+	attach("right")
+	are("right Connected Active ")
+	at("right")
+	was := interfaceOf("right")
+	attach("left")
+	are("right Connected Active left Connected Backup ")
+	detach("left")
+	attach("left")
+	are("right Connected Active left Connected Backup ")
+	if now := interfaceOf("right"); was == nil || now != was {
+		t.Error("the interface that carries the team has begun anew")
+	}
+	wantEvent(t, d, "TeamMemberChanged", "right: member left", "Connected", "Backup")
+	was = interfaceOf("left")
+	detach("right") // it carries, and its address is the team's
+	are("left Connected Active ")
+	at("left")
+	if now := interfaceOf("left"); now != was || d.Teams()[0].Carrier != "right" {
+		t.Errorf("the other interface has begun anew, or the team is %+v", d.Teams())
+	}
+	wantEvent(t, d, "TeamMemberChanged", "right: member left", "Connected", "Active")
+	detach("left")
 	at("right")
 }

@@ -121,8 +121,24 @@ func (t teamDriver) Park(members []int) error { return t.d.parkAll(members) }
 func (t teamDriver) Unpark(members []int) error { return t.d.unparkAll(members) }
 
 // JoinIPoIB implements teams.Driver.
-func (t teamDriver) JoinIPoIB(guid string, members, former []int, cfg service.TeamConfig) (*service.Team, error) {
-	return t.d.ipoib.setTeam(guid, members, former, cfg)
+func (t teamDriver) JoinIPoIB(guid string, carrier int, members, former []int, cfg service.TeamConfig) (*service.Team, error) {
+	return t.d.ipoib.setTeam(guid, carrier, members, former, cfg)
+}
+
+// AttachIPoIB implements teams.Driver.
+func (t teamDriver) AttachIPoIB(guid string, i int, primary bool) error {
+	return t.d.ipoib.attach(guid, i, primary)
+}
+
+// DetachIPoIB implements teams.Driver.
+func (t teamDriver) DetachIPoIB(guid string, i int) { t.d.ipoib.detach(guid, i) }
+
+// PortSpeed implements teams.Driver.
+func (t teamDriver) PortSpeed(i int) uint64 {
+	if p := t.d.portStatus(i); p != nil {
+		return p.Mbps * 1e6
+	}
+	return 0
 }
 
 // adapterNamed finds an adapter by its GUID, with braces or not, or by its name.

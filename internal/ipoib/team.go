@@ -2,6 +2,7 @@ package ipoib
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/team/carrier"
@@ -62,12 +63,12 @@ type MemberStatus struct {
 // Team decides which member is active. It is pure, as an Interface is, and does not touch its members, which may have locks of their own:
 // it gives orders.
 type Team struct {
-	cfg      TeamConfig
 	choice   *carrier.Chooser
 	announce carrier.Announcements
 	notes    carrier.Notes
 	counters TeamCounters
 	orders   []Order
+	gone     []bool // by place: its member has left
 }
 
 // NewTeam returns a team whose members are all down. The error is a *ConfigError.
@@ -75,8 +76,33 @@ func NewTeam(cfg TeamConfig) (*Team, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	return &Team{cfg: cfg, choice: carrier.New(cfg.Members, cfg.Primary, cfg.NoFailBack), announce: carrier.NoAnnouncements(),
-		notes: carrier.NotesOf(cfg.Members)}, nil
+	return &Team{choice: carrier.New(cfg.Members, cfg.Primary, cfg.NoFailBack), announce: carrier.NoAnnouncements(),
+		notes: carrier.NotesOf(cfg.Members), gone: make([]bool, cfg.Members)}, nil
+}
+
+// Join makes another interface a member, and returns its place. It is down until SetLink says otherwise, and then one that comes back: what
+// another carries stays there until it is proven. The error is a *ConfigError.
+func (t *Team) Join(primary bool) (i int, err error) {
+	if i = slices.Index(t.gone, true); i < 0 {
+		i = len(t.gone)
+	}
+	if i == MostMembers {
+		return 0, &ConfigError{"Members", i + 1, fmt.Sprintf("%d at most", MostMembers)}
+	}
+	if i == len(t.gone) {
+		t.gone = append(t.gone, false)
+	}
+	t.gone[i] = false
+	t.choice.Join(i, primary)
+	t.notes.Begin(i)
+	return i, nil
+}
+
+// Leave takes a member out, as if it had failed: another carries what it has carried. Its place may be that of another that joins.
+func (t *Team) Leave(now clock.Time, i int) {
+	t.gone[i] = true
+	t.choice.Leave(i)
+	t.settle(now)
 }
 
 // SetLink says whether packets flow by a member: it is Connected. A member that is for the first time has nothing to prove: to join its
@@ -116,7 +142,10 @@ func (t *Team) settle(now clock.Time) {
 	case carrier.FailsBack:
 		t.counters.FailBacks++
 	}
-	for i := range t.cfg.Members {
+	for i, gone := range t.gone {
+		if gone {
+			continue
+		}
 		t.notes.Note(i, t.choice.Status(i), t.role(i))
 	}
 }

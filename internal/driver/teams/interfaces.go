@@ -2,15 +2,16 @@ package teams
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/ipoib/service"
 	linkteam "github.com/softvpi/softvpi/internal/link/team"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/team"
-	"github.com/softvpi/softvpi/internal/team/carrier"
 )
 
 // interfaces is the kind of teams of IPoIB interfaces (WinOF 5.50, 4.2.8). Their members are adapters with InfiniBand ports, which stay
@@ -60,33 +61,51 @@ func (x *interfaces) mayAttach(_ int, q *api.TeamMemberRequest) error {
 // complete implements kind: mayAttach has said all.
 func (*interfaces) complete(*registry.Team) error { return nil }
 
-// become implements kind.
+// become implements kind. A member that comes or goes is all that changes, as long as the team keeps its carrier.
 func (x *interfaces) become(next registry.Team) error {
-	former := x.r.Present(x.t)
+	r, before := x.r, x.t.Team
+	i, _, more, few := only(r.Present(x.t), r.present(&next))
+	former := r.whole(&before)
+	if few = few && x.run != nil && r.carrier(&next) == r.carrier(&before); few && i < 0 {
+		x.t.Team = next
+		r.show()
+		return nil
+	}
 	x.t.Team = next
-	return x.begin(former)
+	switch {
+	case !few:
+		return x.begin(former)
+	case more:
+		if err := r.cfg.Driver.AttachIPoIB(next.GUID, i, next.Primary == r.guid(i)); err != nil {
+			return err
+		}
+	default:
+		r.cfg.Driver.DetachIPoIB(next.GUID, i)
+	}
+	r.show()
+	return nil
 }
 
 // back implements kind.
 func (x *interfaces) back(before, next registry.Team) error {
 	x.t.Team = before
-	return x.begin(x.r.present(&next))
+	return x.begin(x.r.whole(&next))
 }
 
-// begin has the interfaces of members, and of those that were members before, run as they are to now.
+// begin has the interfaces of members, and of those that were in the team before, run as they are to now.
 func (x *interfaces) begin(former []int) (err error) {
-	r, members := x.r, x.r.Present(x.t)
-	cfg := service.TeamConfig{TeamConfig: ipoib.TeamConfig{Members: len(members), Primary: -1, NoFailBack: x.t.NoFallBack}}
-	for k, i := range members {
+	r, members, carrier := x.r, x.r.Present(x.t), x.r.Carrier(x.t)
+	cfg := service.TeamConfig{NoFailBack: x.t.NoFallBack}
+	for _, i := range members {
+		cfg.Names = append(cfg.Names, r.name(i))
 		if r.guid(i) == x.t.Primary {
-			cfg.Primary = k
+			cfg.Primary = r.name(i)
 		}
 	}
-	if len(members) > 0 {
-		tell := r.news.of(members[0])
-		cfg.Changed = func(n carrier.News) { tell(r.name(members[n.Member]), n) }
+	if carrier >= 0 {
+		cfg.Changed = r.news.of(carrier)
 	}
-	x.run, err = r.cfg.Driver.JoinIPoIB(x.t.GUID, members, former, cfg)
+	x.run, err = r.cfg.Driver.JoinIPoIB(x.t.GUID, carrier, members, former, cfg)
 	r.show()
 	return err
 }
@@ -96,17 +115,16 @@ func (x *interfaces) look() func() state {
 	if x.run == nil {
 		return nil
 	}
-	run := x.run
-	var names []string
-	for _, i := range x.r.Present(x.t) {
-		names = append(names, x.r.name(i))
-	}
+	r, run := x.r, x.run
 	return func() state {
 		s := run.Status()
 		o := state{kind: team.AFT.String(), counters: team.Counters{FailOvers: s.Counters.FailOvers, FailBacks: s.Counters.FailBacks,
 			Announced: s.Counters.Announced, Lost: s.Lost, StoodBy: s.StoodBy}}
 		for k, m := range s.Members {
-			x := linkteam.MemberStatus{Name: names[k], MemberStatus: team.MemberStatus{Status: m.Status, Role: m.Role}}
+			x := linkteam.MemberStatus{Name: m.Name, MemberStatus: team.MemberStatus{Status: m.Status, Role: m.Role}}
+			if i := slices.IndexFunc(r.cfg.Adapters, func(a config.Adapter) bool { return a.Name == m.Name }); i >= 0 {
+				x.Speed = r.cfg.Driver.PortSpeed(i)
+			}
 			if m.Interface != nil {
 				st := m.Interface.Status()
 				c := &st.Counters

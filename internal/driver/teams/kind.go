@@ -1,6 +1,8 @@
 package teams
 
 import (
+	"slices"
+
 	"github.com/softvpi/softvpi/internal/api"
 	linkteam "github.com/softvpi/softvpi/internal/link/team"
 	"github.com/softvpi/softvpi/internal/registry"
@@ -41,4 +43,22 @@ func (r *Roster) team(kept registry.Team) *Team {
 		t.kind = &wires{r: r, t: t}
 	}
 	return t
+}
+
+// only returns the member by which two lists of them differ, its place in the longer one, and whether it is last in the second; -1: they
+// are alike. few is false if they differ by more.
+func only(were, are []int) (i, place int, more, few bool) {
+	if slices.Equal(were, are) {
+		return -1, -1, false, true
+	}
+	if more = len(are) > len(were); more {
+		were, are = are, were
+	}
+	for place < len(are) && were[place] == are[place] { // the first is the longer list
+		place++
+	}
+	if len(were) != len(are)+1 || more && place < len(are) {
+		return -1, -1, false, false
+	}
+	return were[place], place, more, slices.Equal(were[place+1:], are[place:])
 }

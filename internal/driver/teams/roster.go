@@ -56,9 +56,15 @@ type Driver interface {
 	// have now that a team has changed.
 	Park(members []int) error
 	Unpark(members []int) error
-	// JoinIPoIB makes the IPoIB interfaces of adapters a team, in place of what was one by that GUID; those of former members are by
-	// themselves again. Without members there is no team, which is nil.
-	JoinIPoIB(guid string, members, former []int, cfg service.TeamConfig) (*service.Team, error)
+	// JoinIPoIB makes the IPoIB interfaces of adapters a team that another has the network interface of, in place of what was one by that
+	// GUID; those of former members are by themselves again. Without members there is no team, which is nil.
+	JoinIPoIB(guid string, carrier int, members, former []int, cfg service.TeamConfig) (*service.Team, error)
+	// AttachIPoIB makes the IPoIB interface of an adapter a member of such a team, and DetachIPoIB lets one be by itself again; all others
+	// go on.
+	AttachIPoIB(guid string, i int, primary bool) error
+	DetachIPoIB(guid string, i int)
+	// PortSpeed is that of an adapter's InfiniBand port, in bits per second; 0: it is down.
+	PortSpeed(i int) uint64
 }
 
 // Config is what a roster stands on.

@@ -96,9 +96,12 @@ func (h *house) OpenWire(*config.Adapter, uint16) (link.Link, error) {
 	return h.wires.Open(vswitch.PortConfig{PortConfig: bridge.PortConfig{PVID: 1}})
 }
 
-func (h *house) JoinIPoIB(string, []int, []int, service.TeamConfig) (*service.Team, error) {
+func (h *house) JoinIPoIB(string, int, []int, []int, service.TeamConfig) (*service.Team, error) {
 	return nil, nil
 }
+func (h *house) AttachIPoIB(string, int, bool) error { return nil }
+func (h *house) DetachIPoIB(string, int)             {}
+func (h *house) PortSpeed(int) uint64                { return 0 }
 
 func (h *house) ChangeWire(change func() error) error { return change() }
 

@@ -190,22 +190,13 @@ func (w *wires) touched(before, next *registry.Team) []int {
 // not all: the adapters on the team have to be put on it anew then.
 func (w *wires) only(next *registry.Team) (i, place int, more, few bool) {
 	r, t := w.r, w.t
-	were, are := r.Present(t), r.present(next)
+	are := r.present(next)
 	c := w.engine(next, are)
 	if w.link == nil || next.NoFallBack != t.NoFallBack || c.MAC() != w.link.MAC() || r.carrier(next) != r.Carrier(t) {
 		return -1, -1, false, false
 	}
-	if slices.Equal(were, are) {
-		return -1, -1, false, true
-	}
-	if more = len(are) > len(were); more {
-		were, are = are, were
-	}
-	for place < len(are) && were[place] == are[place] { // the first is the longer list
-		place++
-	}
-	few = next.Type == t.Type && len(were) == len(are)+1 && slices.Equal(were[place+1:], are[place:]) && (!more || place == len(are))
-	return were[place], place, more, few
+	i, place, more, few = only(r.Present(t), are)
+	return i, place, more, few && (i < 0 || next.Type == t.Type)
 }
 
 // engine returns what the team is for package team, with a member for each of these adapters.

@@ -15,23 +15,26 @@ import (
 
 // TeamConfig configures a team.
 type TeamConfig struct {
-	ipoib.TeamConfig
-	// Changed, if any, is told what has changed of members.
-	Changed func(carrier.News)
-	// Carries, if any, is told which member carries these addresses now, and which did before; -1: none. It must not call the Team.
-	Carries func(now, before int, addrs []netip.Prefix)
+	// Names are what the members are called that the team has at first; of them Primary is active whenever it can be, if the team fails
+	// back; empty: none is.
+	Names      []string
+	Primary    string
+	NoFailBack bool
+	// Changed, if any, is told what has changed of a member.
+	Changed func(member string, n carrier.News)
+	// Carries, if any, is told which member carries these addresses now, and which did before; empty: none. It must not call the Team.
+	Carries func(now, before string, addrs []netip.Prefix)
 }
 
 // Team is interfaces of different ports, its members, that are one network interface of the system: one of them carries what the system
 // sends and is sent, and another one when it fails (WinOF 5.50, 4.2.8.2). Members come and go.
 type Team struct {
-	cfg     TeamConfig
-	system  System // may be nil
-	origin  time.Time
-	members []*Member
-	wake    chan struct{}
-	done    chan struct{}
-	ended   chan struct{}
+	cfg    TeamConfig
+	system System // may be nil
+	origin time.Time
+	wake   chan struct{}
+	done   chan struct{}
+	ended  chan struct{}
 
 	active  atomic.Pointer[Interface]
 	lost    atomic.Uint64
@@ -41,21 +44,25 @@ type Team struct {
 	// of run
 	carrying *Interface // has taken over
 	held     ipoib.Held
-	mtu      int  // of system
-	on       bool // system has a carrier
-	place    int  // that Carries was told
+	mtu      int    // of system
+	on       bool   // system has a carrier
+	carrier  string // that Carries was told
 	told     []netip.Prefix
 
-	mu       sync.Mutex // the ports of members may be locked before it, and never after
+	mu       sync.Mutex // guards what follows; the ports of members may be locked before it, and never after
 	engine   *ipoib.Team
 	prefixes []netip.Prefix
 	routes   []ipoib.Route
 	changed  bool // prefixes or routes have, for run
+	members  []*Member
+	seats    [ipoib.MostMembers]*Member // by the places in the engine
+	awaited  []chan struct{}            // who waits for run to have done what there was
 }
 
-// Member is a place in a team. It is the System of the interface that has it.
+// Member is a place in a team, with a name. It is the System of the interface that has it.
 type Member struct {
 	team  *Team
+	name  string
 	place int
 	// takes is until when what is sent to the member alone is handed up; clock.Never: all that is sent to it.
 	takes atomic.Int64
@@ -68,14 +75,15 @@ type Member struct {
 
 // NewTeam runs a team, whose members have no interfaces yet, until Close. The error is a *ipoib.ConfigError.
 func NewTeam(cfg TeamConfig, s System) (*Team, error) {
-	e, err := ipoib.NewTeam(cfg.TeamConfig)
+	e, err := ipoib.NewTeam(ipoib.TeamConfig{Members: len(cfg.Names), Primary: slices.Index(cfg.Names, cfg.Primary),
+		NoFailBack: cfg.NoFailBack})
 	if err != nil {
 		return nil, err
 	}
-	t := &Team{cfg: cfg, system: s, origin: time.Now(), engine: e, place: -1, wake: make(chan struct{}, 1), done: make(chan struct{}),
+	t := &Team{cfg: cfg, system: s, origin: time.Now(), engine: e, wake: make(chan struct{}, 1), done: make(chan struct{}),
 		ended: make(chan struct{})}
-	for i := range cfg.Members {
-		t.members = append(t.members, &Member{team: t, place: i})
+	for i, name := range cfg.Names {
+		t.seat(name, i)
 	}
 	if s != nil {
 		_ = s.SetCarrier(false)
@@ -84,8 +92,48 @@ func NewTeam(cfg TeamConfig, s System) (*Team, error) {
 	return t, nil
 }
 
-// Member returns a member by its place.
-func (t *Team) Member(i int) *Member { return t.members[i] }
+// seat puts a member at a place.
+func (t *Team) seat(name string, place int) *Member {
+	m := &Member{team: t, name: name, place: place}
+	t.members, t.seats[place] = append(t.members, m), m
+	return m
+}
+
+// Member returns a member by its number, in the order in which they came.
+func (t *Team) Member(i int) *Member {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.members[i]
+}
+
+// Add makes another one a member, which has no interface yet; others go on. The error is a *ipoib.ConfigError.
+func (t *Team) Add(name string, primary, disabled bool) (*Member, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	place, err := t.engine.Join(primary)
+	if err != nil {
+		return nil, err
+	}
+	t.engine.SetDisabled(t.now(), place, disabled)
+	return t.seat(name, place), nil
+}
+
+// Remove takes a member out, as if it had failed; others go on. When it returns its interface carries nothing any more. Add, Remove and
+// Close are not called together.
+func (t *Team) Remove(m *Member) {
+	over := make(chan struct{})
+	t.mu.Lock()
+	t.engine.Leave(t.now(), m.place)
+	t.members = slices.DeleteFunc(t.members, func(o *Member) bool { return o == m })
+	t.awaited = append(t.awaited, over)
+	t.mu.Unlock()
+	t.rouse()
+	<-over
+	t.mu.Lock()
+	t.seats[m.place] = nil
+	t.mu.Unlock()
+	m.takes.Store(0)
+}
 
 func (t *Team) now() clock.Time { return clock.Time(time.Since(t.origin)) }
 
@@ -203,48 +251,57 @@ func (t *Team) run() {
 func (t *Team) turn() time.Duration {
 	t.mu.Lock()
 	now := t.now()
-	for i, m := range t.members {
-		t.engine.SetLink(now, i, m.up && m.joined != nil)
+	for _, m := range t.members {
+		t.engine.SetLink(now, m.place, m.up && m.joined != nil)
 	}
 	t.engine.Advance(now)
 	orders, news, due := t.engine.Orders(), t.engine.News(), t.engine.Deadline()
 	prefixes, routes, changed := t.prefixes, t.routes, t.changed
 	t.changed = false
-	active, interfaces, until := t.engine.Active(), t.interfaces(), t.lingers()
-	mtu := 0
-	if active >= 0 {
-		mtu = t.members[active].mtu
+	seats, interfaces, until := t.seats, t.interfaces(), t.lingers()
+	mtu, active := 0, ""
+	if i := t.engine.Active(); i >= 0 {
+		mtu, active = seats[i].mtu, seats[i].name
 	}
+	awaited := t.awaited
+	t.awaited = nil
 	t.mu.Unlock()
 	for _, o := range orders {
-		t.carryOut(o, interfaces[o.Member], until[o.Member], prefixes, routes)
+		t.carryOut(o, seats[o.Member], interfaces[o.Member], until[o.Member], prefixes, routes)
 	}
 	if changed && t.carrying != nil {
 		t.carrying.Set(prefixes, routes)
 	}
-	t.tellSystem(active >= 0, mtu)
-	t.tellOwner(active, prefixes, news)
+	t.tellSystem(active != "", mtu)
+	t.tellOwner(active, prefixes)
+	for _, n := range news {
+		if t.cfg.Changed != nil && seats[n.Member] != nil {
+			t.cfg.Changed(seats[n.Member].name, n)
+		}
+	}
+	for _, over := range awaited {
+		close(over)
+	}
 	return time.Duration(due - now)
 }
 
 // interfaces are those of the members.
 func (t *Team) interfaces() (list [ipoib.MostMembers]*Interface) {
-	for i, m := range t.members {
-		list[i] = m.joined
+	for _, m := range t.members {
+		list[m.place] = m.joined
 	}
 	return list
 }
 
 // lingers is until when members that are not active take what is sent to them alone.
 func (t *Team) lingers() (list [ipoib.MostMembers]clock.Time) {
-	for i := range t.members {
-		list[i] = t.engine.Until(i)
+	for _, m := range t.members {
+		list[m.place] = t.engine.Until(m.place)
 	}
 	return list
 }
 
-func (t *Team) carryOut(o ipoib.Order, i *Interface, until clock.Time, prefixes []netip.Prefix, routes []ipoib.Route) {
-	m := t.members[o.Member]
+func (t *Team) carryOut(o ipoib.Order, m *Member, i *Interface, until clock.Time, prefixes []netip.Prefix, routes []ipoib.Route) {
 	switch o.Kind {
 	case ipoib.Yields:
 		t.active.Store(nil)
@@ -283,22 +340,17 @@ func (t *Team) tellSystem(on bool, mtu int) {
 	}
 }
 
-func (t *Team) tellOwner(active int, prefixes []netip.Prefix, news []carrier.News) {
-	if t.cfg.Carries != nil && (active != t.place || !slices.Equal(prefixes, t.told)) {
-		t.cfg.Carries(active, t.place, prefixes)
-		t.place, t.told = active, prefixes
-	}
-	if t.cfg.Changed != nil {
-		for _, n := range news {
-			t.cfg.Changed(n)
-		}
+func (t *Team) tellOwner(active string, prefixes []netip.Prefix) {
+	if t.cfg.Carries != nil && (active != t.carrier || !slices.Equal(prefixes, t.told)) {
+		t.cfg.Carries(active, t.carrier, prefixes)
+		t.carrier, t.told = active, prefixes
 	}
 }
 
 // TeamStatus is how a team is.
 type TeamStatus struct {
 	Members  []TeamMember
-	Active   int // its place; -1: none
+	Active   int // its number among them; -1: none
 	Counters ipoib.TeamCounters
 	Lost     uint64 // packets of the system that no member could send
 	StoodBy  uint64 // packets that arrived at a member that did not take them
@@ -306,6 +358,7 @@ type TeamStatus struct {
 
 // TeamMember is how a member is.
 type TeamMember struct {
+	Name string
 	ipoib.MemberStatus
 	Interface *Interface // nil: it has none
 }
@@ -314,9 +367,12 @@ type TeamMember struct {
 func (t *Team) Status() TeamStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := TeamStatus{Active: t.engine.Active(), Counters: t.engine.Counters(), Lost: t.lost.Load(), StoodBy: t.stoodBy.Load()}
+	s := TeamStatus{Active: -1, Counters: t.engine.Counters(), Lost: t.lost.Load(), StoodBy: t.stoodBy.Load()}
 	for i, m := range t.members {
-		s.Members = append(s.Members, TeamMember{t.engine.Status(i), m.joined})
+		if m.place == t.engine.Active() {
+			s.Active = i
+		}
+		s.Members = append(s.Members, TeamMember{m.name, t.engine.Status(m.place), m.joined})
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -30,24 +31,24 @@ func (b *bed) join(t *Team, ports ...int) (list []*Interface) {
 // carried is what the owner of a team is told.
 type carried struct {
 	mu    sync.Mutex
-	by    int
+	by    string
 	addrs []netip.Prefix
 	news  []carrier.News
 }
 
-func (c *carried) carries(now, _ int, addrs []netip.Prefix) {
+func (c *carried) carries(now, _ string, addrs []netip.Prefix) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.by, c.addrs = now, addrs
 }
 
-func (c *carried) changed(n carrier.News) {
+func (c *carried) changed(_ string, n carrier.News) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.news = append(c.news, n)
 }
 
-func (c *carried) is(by int, addrs ...netip.Prefix) bool {
+func (c *carried) is(by string, addrs ...netip.Prefix) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.by == by && slices.Equal(c.addrs, addrs)
@@ -58,8 +59,8 @@ func (c *carried) is(by int, addrs ...netip.Prefix) bool {
 // at the third port.
 func TestTeam(t *testing.T) {
 	b := newBed(t, 3, subnet.Config{})
-	s, told := &system{got: make(chan []byte, 1024)}, &carried{by: -1}
-	team, err := NewTeam(TeamConfig{TeamConfig: ipoib.TeamConfig{Members: 2, Primary: 0}, Changed: told.changed, Carries: told.carries}, s)
+	s, told := &system{got: make(chan []byte, 1024)}, &carried{}
+	team, err := NewTeam(TeamConfig{Names: []string{"0", "1"}, Primary: "0", Changed: told.changed, Carries: told.carries}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestTeam(t *testing.T) {
 		t.Helper()
 		b.until("another member carries", func() bool {
 			_, carrier, _ := s.state()
-			return carrier && team.Status().Active == active && told.is(active, own)
+			return carrier && team.Status().Active == active && told.is(strconv.Itoa(active), own)
 		})
 		for _, x := range []struct {
 			send     func(packet []byte)
@@ -102,7 +103,7 @@ func TestTeam(t *testing.T) {
 	members[0].Close()
 	pass(1)
 	b.plugs[2].SetPlugged(false)
-	b.until("no carrier", func() bool { _, carrier, _ := s.state(); return !carrier && told.is(-1, own) })
+	b.until("no carrier", func() bool { _, carrier, _ := s.state(); return !carrier && told.is("", own) })
 	team.send(udp("10.0.0.1", "10.0.0.2", 1))
 	if st := team.Status(); st.Lost == 0 || st.Counters.FailOvers < 3 || st.Counters.FailBacks < 2 {
 		t.Errorf("status %+v", st)

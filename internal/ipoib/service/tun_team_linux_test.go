@@ -36,7 +36,7 @@ func (b *bed) plugTeam(ns netns.NsHandle, ports []int, addrs ...string) (t *Team
 			return errors.Join(err, d.Close())
 		}
 		b.t.Cleanup(func() { f.Close() })
-		if t, err = NewTeam(TeamConfig{TeamConfig: ipoib.TeamConfig{Members: len(ports), Primary: 0}}, d); err != nil {
+		if t, err = NewTeam(TeamConfig{Names: []string{"first", "second"}[:len(ports)], Primary: "first"}, d); err != nil {
 			return err
 		}
 		b.t.Cleanup(t.Close)
@@ -47,7 +47,8 @@ func (b *bed) plugTeam(ns netns.NsHandle, ports []int, addrs ...string) (t *Team
 }
 
 // TestTeam_Namespaces: a TCP connection of two network namespaces goes on, and echo requests of both address families are answered, while
-// the port fails that carries the one end's team, and when it is back. The subnet manager is at the other end's port.
+// the port fails that carries the one end's team, when it is back, and while the other one leaves and comes again, which lets the one that
+// carries be. The subnet manager is at the other end's port.
 func TestTeam_Namespaces(t *testing.T) {
 	systemtest.Mark(t)
 	spaces := namespaces(t, 2)
@@ -71,6 +72,31 @@ func TestTeam_Namespaces(t *testing.T) {
 		}
 		for _, to := range []string{"10.7.0.2", "fd07::2"} {
 			inNamespace(t, spaces[0], func() error { return echo(to, 1000) })
+		}
+		if n == 2 {
+			carries := team.Status().Members[0].Interface
+			team.Remove(team.Member(1))
+			members[1].Close()
+			for _, want := range []int{1, 2} {
+				if want == 2 {
+					m, err := team.Add("again", false, false)
+					if err != nil {
+						t.Fatal(err)
+					}
+					i, err := b.ports[2].Add(Config{}, m, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					m.Join(i)
+					b.up(i)
+				}
+				if err := transfer(near, far, 1<<20); err != nil {
+					t.Fatalf("with %d members: %v", want, err)
+				}
+				if s := team.Status(); len(s.Members) != want || s.Active != 0 || s.Members[0].Interface != carries {
+					t.Errorf("the team is %+v", s)
+				}
+			}
 		}
 		if sent := members[active].Status().Counters.SentPackets; sent == 0 {
 			t.Errorf("member %d has sent nothing", active)
