@@ -1,7 +1,9 @@
 package driver
 
 import (
+	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -128,6 +130,11 @@ func TestIPoIBTeam_Alone(t *testing.T) {
 			dev, err := h.DeviceByAddr(netip.MustParseAddr("10.99.0.2"))
 			return err == nil && dev.Name() == want
 		})
+	}
+	var wrong *api.FieldError
+	_, err = d.AddVirtualPort(api.VirtualPortRequest{Connection: "T"})
+	if !errors.As(err, &wrong) || !strings.Contains(wrong.Allowed, "over one physical port") {
+		t.Errorf("a virtual port on the team: %v", err)
 	}
 	attach("right")
 	are("right Connected Active ")

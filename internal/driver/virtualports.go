@@ -52,6 +52,10 @@ func keyText(k ib.PKey) string { return fmt.Sprintf("%04X", uint16(k)) }
 func (d *Driver) AddVirtualPort(q api.VirtualPortRequest) (api.VirtualPort, error) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
+	if t := d.Roster.Find(q.Connection); t != nil {
+		return api.VirtualPort{}, api.Wrong("network connection name", fmt.Sprintf("%q, a team", q.Connection),
+			"an IPoIB port: the interface of a partition is over one physical port (WinOF 5.50, 4.2.7.2 and 5.2); those of members are in no team")
+	}
 	i, err := d.find(q.Connection)
 	if err != nil {
 		var field *api.FieldError

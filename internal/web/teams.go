@@ -184,7 +184,8 @@ func (s *Server) changeTeam(q *request) error {
 	back, chosen := teamsURL, ""
 	switch action := form.Get("action"); action {
 	case "create":
-		_, err = s.client.CreateTeam(ctx, api.TeamRequest{Name: to, Type: form.Get("type"), NoFailBack: form.Get("stay") != ""})
+		_, err = s.client.CreateTeam(ctx, api.TeamRequest{Name: to, Type: form.Get("type"), NoFailBack: form.Get("stay") != "",
+			IPoIB: form.Get("ipoib") != ""})
 		said, back = to+" is there; attach its members.", (&teamRow{TeamStatus: api.TeamStatus{Name: to}}).Link()
 	case "modify":
 		_, err = s.client.ModifyTeam(ctx, name, api.TeamRequest{Name: to, Type: form.Get("type")})

@@ -19,7 +19,7 @@ var made = []api.Team{
 
 func (f *fake) Teams() []api.Team { return made }
 func (f *fake) CreateTeam(q api.TeamRequest) (api.Team, error) {
-	return made[0], f.do("create %s %s %v", q.Name, q.Type, q.NoFailBack)
+	return made[0], f.do("create %s %s %v %v", q.Name, q.Type, q.NoFailBack, q.IPoIB)
 }
 func (f *fake) ModifyTeam(name string, q api.TeamRequest) (api.Team, error) {
 	return made[0], f.do("modify %s: %s %s", name, q.Name, q.Type)
@@ -85,6 +85,7 @@ func TestTeamsAreChanged(t *testing.T) {
 	const page = "/web/teams"
 	for _, form := range []url.Values{
 		{"action": {"create"}, "to": {" red "}, "type": {"SFT"}, "stay": {"on"}},
+		{"action": {"create"}, "to": {"ib"}, "type": {"AFT"}, "ipoib": {"on"}},
 		{"action": {"modify"}, "name": {"blue"}, "to": {"green"}, "type": {"SLB"}},
 		{"action": {"attach"}, "name": {"blue"}, "adapter": {"x"}, "primary": {"on"}},
 		{"action": {"detach"}, "name": {"blue"}, "adapter": {"{2}"}}, {"action": {"remove"}, "name": {"blue"}},
@@ -93,7 +94,7 @@ func TestTeamsAreChanged(t *testing.T) {
 			t.Errorf("%v: status %d", form, w.Code)
 		}
 	}
-	if want := []string{"create red SFT true", "modify blue: green SLB", "attach x to blue true false", "detach {2} from blue", "remove blue"}; !slices.Equal(
+	if want := []string{"create red SFT true false", "create ib AFT false true", "modify blue: green SLB", "attach x to blue true false", "detach {2} from blue", "remove blue"}; !slices.Equal(
 		b.did, want) {
 		t.Errorf("done: %q", b.did)
 	}
