@@ -221,7 +221,7 @@ func (o *remote) take(b []byte) {
 	if err == nil && m != nil {
 		err = o.port.heard(m)
 	}
-	if err != nil || o.wire.Over(o.all.now) {
+	if err != nil || o.wire.Ended() {
 		o.all.end(o)
 		return
 	}

@@ -11,9 +11,11 @@ import (
 
 const (
 	// An end with nothing to send says after aliveEvery that it is alive; after silence without a word
-	// from the other end the link is down.
+	// from the other end the link is down. Time in which this end has not looked for longer than mostAway is no silence of the other's:
+	// neither may have had a processor, and what the other has said may wait.
 	aliveEvery = 250 * time.Millisecond
 	silence    = 2 * time.Second
+	mostAway   = 2 * aliveEvery
 	// A sender without credits asks for them after askFirst, then at intervals that double up to askMost.
 	askFirst = 5 * time.Millisecond
 	askMost  = 100 * time.Millisecond
@@ -54,6 +56,7 @@ type Wire struct {
 	skips    bool   // skip the stream until a frame begins
 	in       inbox
 	listened clock.Time
+	looked   clock.Time
 	answer   bool // a datagram is due, whatever its content
 	ended    bool
 
@@ -79,7 +82,8 @@ func NewWire(c WireConfig, now clock.Time) *Wire {
 	w := &Wire{
 		session: c.Session, size: min(max(c.Size, minDatagram), MaxDatagram), limit: c.Limit, window: uint64(c.Window),
 		told: uint64(c.Window),
-		out:  make([]byte, 0, outLen+MaxDatagram), ask: clock.Never, spoke: now, listened: now, number: 1, in: newInbox(c.Window),
+		out:  make([]byte, 0, outLen+MaxDatagram), ask: clock.Never, spoke: now, listened: now, looked: now,
+		number: 1, in: newInbox(c.Window),
 	}
 	return w
 }
@@ -334,8 +338,18 @@ func (w *Wire) Lost() uint64 {
 	return n
 }
 
-// Over reports whether the session has ended: the other end says so, or has been silent for too long.
-func (w *Wire) Over(now clock.Time) bool { return w.ended || now.Sub(w.listened) >= silence }
+// Over reports whether the session has ended: the other end says so, or has been silent for too long while this one looked. It is for
+// whoever has taken what had arrived, and asks again by Deadline at the latest.
+func (w *Wire) Over(now clock.Time) bool {
+	if away := now.Sub(w.looked); away > mostAway {
+		w.listened = clock.Min(w.listened.Add(away-mostAway), now)
+	}
+	w.looked = now
+	return w.ended || now.Sub(w.listened) >= silence
+}
+
+// Ended reports whether the other end says that the session has ended.
+func (w *Wire) Ended() bool { return w.ended }
 
 // Deadline returns when Datagrams or Over next has something to say by itself.
 func (w *Wire) Deadline() clock.Time {

@@ -225,9 +225,35 @@ func TestWireWaitsForCredits(t *testing.T) {
 	})
 }
 
+// TestWireAway: an end that has not looked for long waits anew: the other end may not have had a processor either, or what it says was not
+// read yet. Silence while it looks is silence.
+func TestWireAway(t *testing.T) {
+	w := NewWire(WireConfig{Size: 1472, Limit: 1 << 16, Window: 1 << 16}, 0)
+	for now := clock.Time(0); now < clock.Time(10*silence); now = now.Add(silence) {
+		if w.Over(now) != (now >= clock.Time(4*silence)) { // of each time mostAway, a quarter, is silence
+			t.Errorf("over %v at %v", w.Over(now), now)
+		}
+	}
+	w = NewWire(WireConfig{Size: 1472, Limit: 1 << 16, Window: 1 << 16}, 0)
+	at := clock.Time(10 * silence)
+	for now := at; now < at.Add(silence-mostAway); now = now.Add(aliveEvery) {
+		if w.Over(now) {
+			t.Errorf("over at %v, of which it was away for %v", now, at)
+		}
+	}
+	if !w.Over(at.Add(silence - mostAway)) {
+		t.Error("not over after silence")
+	}
+}
+
 // TestWireEnds: a session is over after some time of silence, and at once after a goodbye.
 func TestWireEnds(t *testing.T) {
 	a := NewWire(WireConfig{Size: 1472, Limit: 1 << 16, Window: 1 << 16}, 0)
+	for now := clock.Time(0); now < clock.Time(silence); now = now.Add(aliveEvery) {
+		if a.Over(now) {
+			t.Errorf("the session is over at %v, before the time of silence has passed", now)
+		}
+	}
 	if a.Over(clock.Time(silence) - 1) {
 		t.Error("the session is over before the time of silence has passed")
 	}
