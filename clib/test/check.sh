@@ -12,6 +12,23 @@ echo "again, so and without the direct path:"
 LD_LIBRARY_PATH=$lib LD_PRELOAD=$lib/libsoftvpi-memory.so SOFTVPI_DIRECT=off "$tests" || status=1
 echo "again, with the copier:"
 LD_LIBRARY_PATH=$lib SOFTVPI_MEMORY_PATH=copier "$tests" || status=1
+echo "again, over a stream, what it took longest to have:"
+mkdir "$SOFTVPI_SOCKET.functions" 2>/dev/null || true
+ln -s ../driver.sock "$SOFTVPI_SOCKET.functions/all.sock" # as if all adapters were a virtual function
+"$softvpi" guest serve all --listen "unix:$dir/line" >"$dir/serve" 2>&1 &
+serve=$!
+"$softvpi" guest attach "unix:$dir/line" --socket "$dir/machine.sock" >"$dir/attach" 2>&1 &
+attach=$!
+i=0
+while [ ! -S "$dir/machine.sock" ] && [ $i -lt 600 ]; do
+	i=$((i + 1))
+	sleep 0.1
+done
+for t in srq domains "device memory" import; do
+	LD_LIBRARY_PATH=$lib SOFTVPI_SOCKET="$dir/machine.sock" "$tests" "$t" || status=1
+done
+kill $attach $serve
+wait $attach $serve || { cat "$dir/attach" "$dir/serve"; status=1; }
 if command -v valgrind >/dev/null; then
 	echo "again, under valgrind:"
 	# Registering asks the kernel whether memory is there: that it may not be is the point.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
-	"github.com/softvpi/softvpi/internal/ipc/reach"
+	"github.com/softvpi/softvpi/internal/os/monotonic"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -19,15 +19,50 @@ type channel struct {
 
 // Relay implements server.Relayed.
 func (p *program) Relay(ctx context.Context, op proto.Opcode, body []byte) ([]byte, error) {
-	reg, err := p.register(op, body)
+	switch op {
+	case proto.OpRegisterMemory, proto.OpRegisterMemoryAt, proto.OpReregisterMemory:
+		return p.register(ctx, op, body)
+	case proto.OpResizeCQ:
+		q, err := proto.Decode[proto.ResizeArgs](body)
+		if err == nil {
+			err = p.mayResize(q)
+		}
+		if err != nil {
+			return nil, err
+		}
+	case proto.OpDestroy:
+		q, err := proto.Decode[proto.DestroyArgs](body)
+		if err == nil {
+			err = p.mayDestroy(q)
+		}
+		if err != nil {
+			return nil, err
+		}
+	case proto.OpClock:
+		return p.clock(ctx)
+	}
+	return p.ask(ctx, op, body, region{})
+}
+
+// clock places the clock of completions, which is one of the relay's machine, at this machine's, by what the two show in the middle of the
+// question: it may be wrong by half of the time that this takes, unless both are one machine.
+func (p *program) clock(ctx context.Context) ([]byte, error) {
+	begin := monotonic.Now()
+	b, err := p.ask(ctx, proto.OpClock, nil, region{})
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.ask(ctx, op, body, reg)
-	if err != nil && reg.release != nil {
-		reg.release()
+	c, err := proto.Decode[clockBody](b)
+	return proto.Encode(command.Clock{Zero: placed(c, begin, monotonic.Now())}), err
+}
+
+// placed returns when the clock of completions was 0, by the clock that showed begin and end when the relay was asked and had answered.
+// If it may be the relay's own it is taken for that, as of two machines one has been up for longer.
+func placed(c clockBody, begin, end uint64) uint64 {
+	if c.Now-begin <= end-begin {
+		return c.Zero
 	}
-	return b, err
+	return begin + (end-begin)/2 - (c.Now - c.Zero)
 }
 
 // ask sends a request and waits for its answer. What the program has posted is sent before: a queue pair that is made ready has what was
@@ -71,43 +106,6 @@ func (p *program) begin(op proto.Opcode, body []byte, reg region) (id uint64, to
 	return id, told, nil
 }
 
-// register finds the memory of the program that a command registers.
-func (p *program) register(op proto.Opcode, body []byte) (r region, err error) {
-	var q command.RegisterMemory
-	switch op {
-	case proto.OpRegisterMemory:
-		q, err = proto.Decode[command.RegisterMemory](body)
-	case proto.OpRegisterMemoryAt:
-		var x command.RegisterMemoryAt
-		x, err = proto.Decode[command.RegisterMemoryAt](body)
-		q = x.RegisterMemory
-	case proto.OpReregisterMemory:
-		var x command.ReregisterMemory
-		x, err = proto.Decode[command.ReregisterMemory](body)
-		q = x.RegisterMemory
-	default:
-		return r, nil
-	}
-	if err != nil {
-		return r, err
-	}
-	q.Segment, q.SegmentOffset = 0, 0 // a segment is reached as the program has it
-	to, err := p.cfg.Reach(q)
-	if err != nil {
-		return r, err
-	}
-	r = region{base: q.Base, length: q.Length, release: func() {}}
-	if to.Release != nil {
-		r.release = to.Release
-	}
-	var ok bool
-	if r.to, ok = to.Remote.(reach.Performer); !ok {
-		r.release()
-		return r, command.Errorf(command.Unsupported, "memory of the program is reached by %s; allowed: process_vm", to.Path)
-	}
-	return r, nil
-}
-
 // came notes what came to be by a command, or is gone, before anything else that is about it is read. The caller holds mu.
 func (p *program) came(a *asked, body []byte) error {
 	switch a.op {
@@ -118,6 +116,9 @@ func (p *program) came(a *asked, body []byte) error {
 		}
 		if x, err := proto.Decode[command.ReregisterMemory](a.body); a.op == proto.OpReregisterMemory && err == nil {
 			p.dropRegion(x.Memory)
+		}
+		if a.reg.within != nil {
+			a.reg.within.uses++
 		}
 		p.regions[m.Handle] = a.reg
 	case proto.OpDestroy:
@@ -135,7 +136,23 @@ func (p *program) came(a *asked, body []byte) error {
 		if err != nil {
 			return err
 		}
-		return p.addCQ(q, command.Handle(c.Channel))
+		return p.addCQ(q, &c)
+	case proto.OpResizeCQ:
+		q, err := proto.Decode[command.Queue](body)
+		if err != nil {
+			return err
+		}
+		return p.moveCQ(q)
+	case proto.OpAllocPD:
+		q, err := proto.Decode[proto.AdapterArgs](a.body)
+		if err != nil {
+			return err
+		}
+		h, err := proto.Decode[command.Handle](body)
+		if err != nil {
+			return err
+		}
+		p.domains[h] = q.Adapter
 	case proto.OpCreateSRQ, proto.OpCreateXRCSRQ, proto.OpCreateTagSRQ:
 		q, err := proto.Decode[command.Queue](body)
 		if err != nil {
@@ -161,48 +178,15 @@ func (p *program) came(a *asked, body []byte) error {
 	return nil
 }
 
-// addCQ opens the ring of a CQ. The caller holds mu.
-func (p *program) addCQ(q command.Queue, channel command.Handle) error {
-	b, err := within(p.arenas, q.Ring)
-	if err != nil {
-		return err
-	}
-	r, err := ring.OpenCQ(b, ring.Geometry{Entries: int(q.Depth), Stride: int(q.Stride)})
-	if err != nil {
-		return fmt.Errorf("%w: %w", errMessage, err)
-	}
-	clear(b) // it may have been another's
-	p.cqs[q.Handle] = &completions{ring: r, handle: q.Handle, at: q.Ring, channel: channel}
-	return nil
-}
-
-// addQueue opens a ring of requests; one without size is none. The caller holds mu.
-func (p *program) addQueue(name queueName, at command.Ring, entries, stride uint32) error {
-	if at.Size == 0 {
-		return nil
-	}
-	q, err := newQueue(p.arenas, at, entries, stride)
-	if err != nil {
-		return err
-	}
-	clear(q.mem) // it may have been another's
-	p.queues[name] = q
-	return nil
-}
-
-// dropRegion forgets memory. The caller holds mu.
-func (p *program) dropRegion(h command.Handle) {
-	if r, ok := p.regions[h]; ok {
-		r.release()
-		delete(p.regions, h)
-	}
-}
-
 // destroyed forgets an object. The caller holds mu.
 func (p *program) destroyed(q proto.DestroyArgs) {
 	switch q.Kind {
 	case command.KindMemory:
 		p.dropRegion(q.Handle)
+	case command.KindDM:
+		p.dropDM(q.Handle)
+	case command.KindPD:
+		delete(p.domains, q.Handle)
 	case command.KindCQ:
 		delete(p.cqs, q.Handle)
 	case command.KindQP, command.KindSRQ:
@@ -342,9 +326,15 @@ func (p *program) answered(body []byte) error {
 	}
 	delete(p.waiting, h.ID)
 	r := reply{body: slices.Clone(body)}
-	if h.Failed != 0 {
+	switch {
+	case h.Failed != 0:
 		r = reply{err: proto.DecodeError(body)}
-	} else if err = p.came(&w, body); err != nil {
+	case w.op == proto.OpResizeSRQ:
+		r.body, err = p.moveSRQ(r.body)
+	default:
+		err = p.came(&w, body)
+	}
+	if err != nil {
 		r = reply{err: err}
 	}
 	w.told <- r
@@ -363,6 +353,9 @@ func (p *program) complete(body []byte) error {
 	}
 	event := h.Broken != 0 && q.ring.Break()
 	for i := range len(body) / ring.CQESize {
+		if q.drops && q.ring.Full() {
+			break
+		}
 		e := cqeAt(body, i)
 		wants, err := q.ring.Push(&e)
 		if err != nil {

@@ -43,7 +43,7 @@ const (
 	// MaxPrograms is how many programs a stream carries at a time.
 	MaxPrograms = 256
 	// version is that of the messages. Both sides have the same.
-	version = 1
+	version = 2
 )
 
 // magic begins each side's greeting. An agent's that starts anew on a line that another one has left is found by it.
@@ -109,6 +109,22 @@ type (
 		Index   uint32
 		Reached uint32
 		Old     uint64
+	}
+	// importing is the body of the request for an object of another program of the agent's.
+	importing struct {
+		From   uint32 // its number
+		Kind   command.Kind
+		Handle command.Handle
+		PD     command.Handle
+	}
+	// clockBody answers the request for the clock of completions: when it was 0, and what the time is, both of the relay's clock.
+	clockBody struct {
+		Zero, Now uint64
+	}
+	// resumedAt follows the answer to the request for another size of an SRQ: the first index of what the program posts.
+	resumedAt struct {
+		Producer uint32
+		_        uint32
 	}
 )
 

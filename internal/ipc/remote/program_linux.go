@@ -50,16 +50,18 @@ type program struct {
 	buf     []byte
 	names   []queueName
 
-	mu      sync.Mutex
-	err     error // why it has ended
-	arenas  [][]byte
-	cqs     map[command.Handle]*completions
-	queues  map[queueName]*queue
-	regions map[command.Handle]region
-	raises  map[command.Handle]*channel
-	events  *inbox
-	last    uint64
-	waiting map[uint64]asked
+	mu       sync.Mutex
+	err      error // why it has ended
+	arenas   [][]byte
+	cqs      map[command.Handle]*completions
+	queues   map[queueName]*queue
+	regions  map[command.Handle]region
+	raises   map[command.Handle]*channel
+	memories map[command.Handle]*deviceMemory
+	domains  map[command.Handle]uint32 // the adapters of PDs that it has allocated
+	events   *inbox
+	last     uint64
+	waiting  map[uint64]asked
 }
 
 // extended are the methods of command.Extended that nobody calls: their commands are handed on.
@@ -71,13 +73,8 @@ type completions struct {
 	handle  command.Handle
 	at      command.Ring
 	channel command.Handle
-}
-
-// region is memory that the program has registered.
-type region struct {
-	base, length uint64
-	to           reach.Performer
-	release      func()
+	drops   bool       // what it has no room for
+	old     []*ring.CQ // before it had other sizes, as long as the program may look there
 }
 
 // asked is a request without an answer.
@@ -103,7 +100,8 @@ type copyWanted struct {
 func newProgram(a *Agent, cfg device.ClientConfig) *program {
 	return &program{a: a, cfg: cfg, opened: make(chan error, 1), copies: make(chan copyWanted, mostCopies), done: make(chan struct{}),
 		cqs: map[command.Handle]*completions{}, queues: map[queueName]*queue{}, regions: map[command.Handle]region{},
-		raises: map[command.Handle]*channel{}, events: newInbox(), waiting: map[uint64]asked{}}
+		raises: map[command.Handle]*channel{}, memories: map[command.Handle]*deviceMemory{},
+		domains: map[command.Handle]uint32{}, events: newInbox(), waiting: map[uint64]asked{}}
 }
 
 // open attaches the program to the driver.

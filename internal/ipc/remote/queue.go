@@ -39,6 +39,16 @@ func newQueue(arenas [][]byte, at command.Ring, entries, stride uint32) (*queue,
 	return &queue{mem: b, count: entries, stride: stride}, nil
 }
 
+// resume continues in the ring that an SRQ was moved to, whose entries from first on are the program's to post. The driver has those
+// before, and has given none of them back as far as this side knows.
+func (q *queue) resume(first uint32) error {
+	if first > q.count {
+		return fmt.Errorf("%w: %d entries were moved to a ring of %d", errMessage, first, q.count)
+	}
+	q.next, q.given = first, 0
+	return nil
+}
+
 // within returns the memory of a ring.
 func within(arenas [][]byte, at command.Ring) ([]byte, error) {
 	if uint64(at.Arena) >= uint64(len(arenas)) {

@@ -249,6 +249,11 @@ func (p *relayed) readBells() {
 func (p *relayed) drain(h command.Handle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.pass(h)
+}
+
+// pass is drain for who holds mu.
+func (p *relayed) pass(h command.Handle) {
 	q := p.cqs[h]
 	if q == nil {
 		return

@@ -10,15 +10,9 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/server"
+	"github.com/softvpi/softvpi/internal/os/monotonic"
 	"github.com/softvpi/softvpi/internal/ring"
 )
-
-// refused are the operations that a stream does not carry, with why.
-var refused = map[proto.Opcode]string{
-	proto.OpResizeCQ:  "completion queues of programs on another machine keep their size",
-	proto.OpResizeSRQ: "shared receive queues of programs on another machine keep their size",
-	proto.OpClock:     "the driver's clock is another machine's",
-}
 
 // local are the operations whose answers mean something on the driver's machine alone.
 var local = map[proto.Opcode]bool{proto.OpInterfaces: true, proto.OpLinkAddresses: true}
@@ -26,9 +20,9 @@ var local = map[proto.Opcode]bool{proto.OpInterfaces: true, proto.OpLinkAddresse
 // carried are the operations that a stream carries.
 var carried = func() (set [proto.OpEnd]bool) {
 	for _, op := range server.Handled() {
-		set[op] = refused[op] == ""
+		set[op] = true
 	}
-	set[proto.OpCreateChannel] = true
+	set[proto.OpCreateChannel], set[proto.OpAllocDM], set[proto.OpImport] = true, true, true
 	return set
 }()
 
@@ -38,7 +32,7 @@ func (p *relayed) request(body []byte) error {
 	if err != nil {
 		return err
 	}
-	if h.Op >= proto.OpEnd || !carried[h.Op] && refused[h.Op] == "" || len(body) > proto.MaxRequest-proto.HeaderSize {
+	if h.Op >= proto.OpEnd || !carried[h.Op] || len(body) > proto.MaxRequest-proto.HeaderSize {
 		return fmt.Errorf("%w: operation %d with %d bytes", errMessage, h.Op, len(body))
 	}
 	p.mu.Lock()
@@ -49,42 +43,58 @@ func (p *relayed) request(body []byte) error {
 	ctx, cancel := context.WithCancel(p.ctx)
 	p.requests[h.ID] = cancel
 	p.mu.Unlock()
-	if why := refused[h.Op]; why != "" {
-		p.work.Go(func() { p.answer(h.ID, nil, command.Errorf(command.Unsupported, "%s", why)) })
-		return nil
-	}
 	if local[h.Op] {
 		p.work.Go(func() { p.answer(h.ID, nil, nil) })
 		return nil
 	}
-	if h.Op == proto.OpCreateChannel {
+	switch h.Op {
+	case proto.OpCreateChannel:
 		q, err := proto.Decode[command.CreateChannel](body)
 		if err != nil {
 			return err
 		}
 		p.work.Go(func() { p.createChannel(ctx, h.ID, q) })
 		return nil
+	case proto.OpImport:
+		q, err := proto.Decode[importing](body)
+		if err != nil {
+			return err
+		}
+		p.work.Go(func() { p.importObject(ctx, h.ID, q) })
+		return nil
 	}
 	body, err = p.adapted(h.Op, body)
 	if err != nil {
 		return err
 	}
-	err = p.client.Relay(ctx, h.Op, body, func(reply []byte, err error) {
+	p.hand(ctx, h.ID, h.Op, body)
+	return nil
+}
+
+// hand hands a command to the driver, and its answer to the agent. What is for a ring of which that tells follows it on the stream.
+func (p *relayed) hand(ctx context.Context, id uint64, op proto.Opcode, body []byte) {
+	err := p.client.Relay(ctx, op, body, func(reply []byte, err error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		if err == nil {
-			err = p.understand(h.Op, body, reply)
+			reply, err = p.understand(op, body, reply)
 		}
-		p.answer(h.ID, reply, err)
+		p.answered(id, reply, err)
 	})
 	if err != nil {
-		p.work.Go(func() { p.answer(h.ID, nil, err) })
+		p.work.Go(func() { p.answer(id, nil, err) })
 	}
-	return nil
 }
 
 // answer answers a request.
 func (p *relayed) answer(id uint64, reply []byte, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.answered(id, reply, err)
+}
+
+// answered answers a request. The caller holds mu.
+func (p *relayed) answered(id uint64, reply []byte, err error) {
 	p.tellArenas()
 	if cancel := p.requests[id]; cancel != nil {
 		cancel()
@@ -110,40 +120,88 @@ func (p *relayed) adapted(op proto.Opcode, body []byte) ([]byte, error) {
 		return proto.Encode(q), err
 	case proto.OpRegisterMemory:
 		q, err := proto.Decode[command.RegisterMemory](body)
-		q.Segment, q.SegmentOffset = 0, 0
+		inMachine(&q)
 		return proto.Encode(q), err
 	case proto.OpRegisterMemoryAt:
 		q, err := proto.Decode[command.RegisterMemoryAt](body)
-		q.Segment, q.SegmentOffset = 0, 0
+		inMachine(&q.RegisterMemory)
 		return proto.Encode(q), err
 	case proto.OpReregisterMemory:
 		q, err := proto.Decode[command.ReregisterMemory](body)
-		q.Segment, q.SegmentOffset = 0, 0
+		inMachine(&q.RegisterMemory)
 		return proto.Encode(q), err
 	}
 	return append([]byte(nil), body...), nil
 }
 
-// understand notes what came to be by a command, or is gone.
-func (p *relayed) understand(op proto.Opcode, body, reply []byte) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// inMachine has a region reached at the program. One without bytes may be in device memory, which the driver has a segment for.
+func inMachine(q *command.RegisterMemory) {
+	if q.Length != 0 {
+		q.Segment, q.SegmentOffset = 0, 0
+	}
+}
+
+// understand notes what came to be by a command, or is gone, and returns the agent's answer. The caller holds mu.
+func (p *relayed) understand(op proto.Opcode, body, reply []byte) ([]byte, error) {
+	var err error
 	switch op {
-	case proto.OpCreateCQ:
-		q, err := proto.Decode[command.Queue](reply)
-		if err != nil {
-			return err
-		}
-		b, err := within(p.client.Arenas(), q.Ring)
-		if err != nil {
-			return err
-		}
-		cq, err := ring.OpenCQ(b, ring.Geometry{Entries: int(q.Depth), Stride: int(q.Stride)})
-		if err != nil {
-			return err
-		}
-		cq.Arm(ring.ArmAny)
-		p.cqs[q.Handle] = cq
+	case proto.OpCreateCQ, proto.OpResizeCQ:
+		err = p.openCQ(op, reply)
+	case proto.OpResizeSRQ:
+		return p.moveSRQ(reply)
+	case proto.OpClock:
+		var c command.Clock
+		c, err = proto.Decode[command.Clock](reply)
+		reply = proto.Encode(clockBody{Zero: c.Zero, Now: monotonic.Now()})
+	default:
+		err = p.came(op, body, reply)
+	}
+	return reply, err
+}
+
+// openCQ opens the ring of a CQ. One that had another ring before has its completions there passed on first. The caller holds mu.
+func (p *relayed) openCQ(op proto.Opcode, reply []byte) error {
+	q, err := proto.Decode[command.Queue](reply)
+	if err != nil {
+		return err
+	}
+	b, err := within(p.client.Arenas(), q.Ring)
+	if err != nil {
+		return err
+	}
+	cq, err := ring.OpenCQ(b, ring.Geometry{Entries: int(q.Depth), Stride: int(q.Stride)})
+	if err != nil {
+		return err
+	}
+	if op == proto.OpResizeCQ {
+		p.pass(q.Handle)
+	}
+	p.cqs[q.Handle] = cq
+	p.pass(q.Handle)
+	return nil
+}
+
+// moveSRQ continues in the ring that an SRQ was moved to. The caller holds mu.
+func (p *relayed) moveSRQ(reply []byte) ([]byte, error) {
+	q, err := proto.Decode[command.Queue](reply)
+	if err != nil {
+		return nil, err
+	}
+	n, err := newQueue(p.client.Arenas(), q.Ring, q.Depth, q.Stride)
+	if err != nil {
+		return nil, err
+	}
+	first := n.word(producerAt).Load()
+	if err := n.resume(first); err != nil {
+		return nil, err
+	}
+	p.queues[queueName{q.Handle, receives}] = n
+	return append(reply, proto.Encode(resumedAt{Producer: first})...), nil
+}
+
+// came notes what came to be by a command, or is gone. The caller holds mu.
+func (p *relayed) came(op proto.Opcode, body, reply []byte) error {
+	switch op {
 	case proto.OpCreateSRQ, proto.OpCreateXRCSRQ, proto.OpCreateTagSRQ:
 		q, err := proto.Decode[command.Queue](reply)
 		if err != nil {

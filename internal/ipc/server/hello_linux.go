@@ -110,16 +110,15 @@ func (n *session) admit(q proto.Hello) error {
 		part = n.direct
 	}
 	n.arenas.account = n.account
-	var function *uint32
 	if n.tenant != nil {
 		index, err := n.tenant()
 		if err != nil {
 			return err
 		}
-		function = &index
+		n.function = &index
 	}
 	client, err := n.server.host.NewClient(device.ClientConfig{
-		Direct: part, Function: function, Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
+		Direct: part, Function: n.function, Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
 		NewArena: n.arenas.make, FreeArena: n.arenas.free,
 		Reach: n.reach, Notify: n.arenas.notify, News: n.tell,
 		Account: n.account, WakeFD: n.wakeup.loop, Attached: true, MemoryPath: n.path,

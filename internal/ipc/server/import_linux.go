@@ -21,6 +21,12 @@ type sharer interface {
 		place func(segment uint32) (own uint32, release func(), err error)) (command.DeviceMemory, error)
 }
 
+// importer is a session that imports objects of other programs of its host by itself.
+type importer interface {
+	ImportFrom(ctx context.Context, from Session, q proto.ImportArgs,
+		place func(segment uint32) (own uint32, release func(), err error)) (proto.Imported, error)
+}
+
 // token is what a program passes to those that may import its objects. Nobody else knows it.
 type token [16]byte
 
@@ -56,16 +62,46 @@ func (n *session) importObject(ctx context.Context, body []byte) ([]byte, []*fil
 		return nil, nil, err
 	}
 	from := n.server.exporter(q.Token)
-	if from == nil || from.tenant != nil || n.tenant != nil { // objects of a virtual function stay with the program that has them
+	if from == nil || !n.beside(from) {
 		return nil, nil, command.Errorf(command.NotFound, "no program that is attached has this token")
+	}
+	var out []*file
+	place := func(id uint32) (uint32, func(), error) {
+		f, size, err := from.segments.open(id)
+		if err != nil {
+			return 0, nil, err
+		}
+		out = append(out, f)
+		number, err := n.segments.adopt(f, size)
+		return number, func() { _ = n.segments.free(number) }, err
+	}
+	r, err := n.imported(ctx, from, q, place)
+	if err != nil {
+		releaseAll(out)
+		return nil, nil, err
+	}
+	return proto.Encode(r), out, nil
+}
+
+// beside reports whether a program sees the same functions as another: objects of a virtual function stay with those who have that.
+func (n *session) beside(from *session) bool {
+	if n.function == nil || from.function == nil {
+		return n.function == from.function
+	}
+	return *n.function == *from.function
+}
+
+// imported gives the program an object of another one's. place passes device memory on.
+func (n *session) imported(ctx context.Context, from *session, q proto.ImportArgs,
+	place func(id uint32) (uint32, func(), error)) (r proto.Imported, err error) {
+	if i, ok := n.client.(importer); ok {
+		return i.ImportFrom(ctx, from.client, q, place)
 	}
 	own, ok := n.client.(sharer)
 	theirs, both := from.client.(sharer)
 	if !ok || !both {
-		return nil, nil, command.Errorf(command.Unsupported, "not by this driver")
+		return r, command.Errorf(command.Unsupported, "not by this driver")
 	}
-	var r proto.Imported
-	var out []*file
 	switch q.Kind {
 	case 0: // whether there is such a program
 	case command.KindPD:
@@ -76,24 +112,12 @@ func (n *session) importObject(ctx context.Context, body []byte) ([]byte, []*fil
 		r.LKey, r.RKey = m.LKey, m.RKey
 	case command.KindDM:
 		var d command.DeviceMemory
-		d, err = own.ImportDM(ctx, theirs.Self(), q.Handle, func(id uint32) (uint32, func(), error) {
-			f, size, err := from.segments.open(id)
-			if err != nil {
-				return 0, nil, err
-			}
-			out = append(out, f)
-			number, err := n.segments.adopt(f, size)
-			return number, func() { _ = n.segments.free(number) }, err
-		})
+		d, err = own.ImportDM(ctx, theirs.Self(), q.Handle, place)
 		r.Handle, r.Segment, r.Size = d.Handle, d.Segment, d.Size
 	default:
 		err = command.Errorf(command.Invalid, "Kind is %d, want 0, %d, %d or %d", q.Kind, command.KindPD, command.KindMemory, command.KindDM)
 	}
-	if err != nil {
-		releaseAll(out)
-		return nil, nil, err
-	}
-	return proto.Encode(r), out, nil
+	return r, err
 }
 
 // open returns the file of a segment, which the caller releases, and its size.

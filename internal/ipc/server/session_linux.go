@@ -37,18 +37,19 @@ type session struct {
 	from    *senders // set once hello was answered
 	refused error    // why the program is turned away; nil: it is not
 
-	peer    peer.Process
-	account *budget.Account
-	tenant  func() (uint32, error) // see Container.Function
-	held    uint64                 // bytes that are taken from the account until the session has ended
-	scarce  atomic.Bool            // the log says that descriptors are
-	passed  func()                 // ends the turn of passing descriptors when the program has attached
-	name    string
-	path    command.MemoryPath
-	vm      *reach.ProcessVM
-	copier  *reach.Copier
-	wakeup  wakeup
-	client  Session
+	peer     peer.Process
+	account  *budget.Account
+	tenant   func() (uint32, error) // see Container.Function
+	function *uint32                // what that has told; nil: the program sees all
+	held     uint64                 // bytes that are taken from the account until the session has ended
+	scarce   atomic.Bool            // the log says that descriptors are
+	passed   func()                 // ends the turn of passing descriptors when the program has attached
+	name     string
+	path     command.MemoryPath
+	vm       *reach.ProcessVM
+	copier   *reach.Copier
+	wakeup   wakeup
+	client   Session
 
 	id       uint32
 	token    token         // under server.mu; zero until the program has asked for it
