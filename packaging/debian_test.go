@@ -7,7 +7,10 @@ import (
 	"encoding/binary"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -181,6 +184,11 @@ func TestMaintainerScripts(t *testing.T) {
 	if s := text("prerm"); !strings.Contains(s, "stop 'softvpi-function@*.socket' softvpi.socket softvpi.service ") {
 		t.Errorf("a removal stops not both:\n%s", s)
 	}
+	for _, guarded := range []string{"prerm", "postrm"} {
+		if s := text(guarded); !strings.Contains(s, "/usr/local/lib/systemd/system/softvpi.service") {
+			t.Errorf("%s takes the units of a setup for its own:\n%s", guarded, s)
+		}
+	}
 	purge := text("postrm")
 	units := map[string]string{"softvpi.service": setup.SystemUnit("/usr/bin/softvpi"), "softvpi.socket": setup.SystemSockets,
 		"softvpi-function@*.socket": setup.SystemFunctionSocket}
@@ -193,6 +201,59 @@ func TestMaintainerScripts(t *testing.T) {
 	for _, dir := range []string{"/var/lib/softvpi", "/run/softvpi", "/etc/softvpi"} {
 		if !strings.Contains(purge, dir) {
 			t.Errorf("a purge leaves %s", dir)
+		}
+	}
+}
+
+// TestPostrmLinks: what enabled units of the package goes, and what enabled those of a setup beside it stays, with what its driver has.
+func TestPostrmLinks(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("no shell")
+	}
+	script, err := os.ReadFile(maintainerScripts + "postrm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"purge", "0"} {
+		for _, beside := range []bool{false, true} {
+			root := t.TempDir()
+			wants := filepath.Join(root, "etc/systemd/system/sockets.target.wants")
+			for _, dir := range []string{wants, filepath.Join(root, "var/lib/softvpi"), filepath.Join(root, "usr/local/lib/systemd/system")} {
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for name, to := range map[string]string{"softvpi.socket": "/usr/lib/systemd/system/softvpi.socket",
+				"softvpi-function@red.socket":  "/usr/local/lib/systemd/system/softvpi-function@.socket",
+				"softvpi-function@blue.socket": "/lib/systemd/system/softvpi-function@.socket"} {
+				if err := os.Symlink(to, filepath.Join(wants, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if beside {
+				if err := os.WriteFile(filepath.Join(root, "usr/local/lib/systemd/system/softvpi.service"), nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// The same script in a system that lies below root; where links point to stays.
+			moved := regexp.MustCompile(`(^|[ =\n\t])/(etc|var|run|usr/local)/`).ReplaceAllString(string(script), "${1}"+root+"/$2/")
+			for _, dir := range []string{"/etc", "/var/", "/run/", "/usr/local/"} {
+				if n := strings.Count(string(script), dir); n != strings.Count(moved, root+dir) {
+					t.Fatalf("not all of %s is below the test's root", dir)
+				}
+			}
+			if out, err := exec.Command(sh, "-c", moved, "postrm", word).CombinedOutput(); err != nil {
+				t.Fatalf("postrm %s: %v\n%s", word, err, out)
+			}
+			left, err := os.ReadDir(wants)
+			if err != nil || len(left) != 1 || left[0].Name() != "softvpi-function@red.socket" {
+				t.Errorf("postrm %s leaves %v, %v", word, left, err)
+			}
+			_, err = os.Stat(filepath.Join(root, "var/lib/softvpi"))
+			if kept := err == nil; kept != (word == "0" || beside) {
+				t.Errorf("postrm %s, beside a setup %v: the driver's state is kept: %v", word, beside, kept)
+			}
 		}
 	}
 }
