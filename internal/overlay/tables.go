@@ -15,7 +15,7 @@ const (
 	MostRoutes    = 1024
 	MostAddresses = 16
 
-	// LeastSubnet and MostSubnet are the virtual subnets that there are: NVGRE reserves those below 4096 and the last (RFC 7637, 3.3).
+	// LeastSubnet and MostSubnet are the virtual subnets that there are: NVGRE reserves those below 4096 and the last (RFC 7637, 3.4).
 	LeastSubnet = 0x1000
 	MostSubnet  = tunnel.MostID - 1
 )
