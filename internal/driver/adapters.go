@@ -124,7 +124,7 @@ func (d *Driver) addAdapter(i int) error {
 		refused = d.enable(i, k)
 	}
 	if stays(refused) { // the other adapters do
-		d.log.Warn("the adapter does not start", "adapter", r.Name, "cause", refused)
+		d.besides.Warn("the adapter does not start", "adapter", r.Name, "cause", refused)
 		d.events.Raise(r.Generation, events.AdapterStartFailed{Adapter: r.Name, Cause: refused})
 		return nil
 	}
@@ -178,7 +178,7 @@ func (d *Driver) enable(i int, k keys) error {
 	err := d.host.Configure(uint32(i), k.Settings)
 	if isUnsupported(err) && mode != device.RoCEv2 {
 		k.RoCE = device.RoCEv2
-		d.log.Warn("the RoCE mode is refused", "adapter", r.Name, "mode", pick(roceNames[:], wanted), "cause", err, "used",
+		d.besides.Warn("the RoCE mode is refused", "adapter", r.Name, "mode", pick(roceNames[:], wanted), "cause", err, "used",
 			pick(roceNames[:], k.RoCE))
 		d.events.Raise(r.Generation, events.RoCEModeRefused{
 			Adapter: r.Name, Mode: pick(roceNames[:], wanted), Cause: err, Used: pick(roceNames[:], k.RoCE),
@@ -187,7 +187,7 @@ func (d *Driver) enable(i int, k keys) error {
 	}
 	var wrong *device.FrameSizeError
 	if k.fromRegistry && errors.As(err, &wrong) {
-		d.log.Warn("RoceMaxFrameSize is refused", "adapter", r.Name, "problem", err)
+		d.besides.Warn("RoceMaxFrameSize is refused", "adapter", r.Name, "problem", err)
 		d.events.Raise(r.Generation, events.RegistryValueIgnored{
 			Key: r.Class().String() + `\RoceMaxFrameSize`, Value: fmt.Sprint(wrong.Size), Allowed: fmt.Sprintf("up to %d on this link",
 				wrong.Most), Used: fmt.Sprint(wrong.Most),

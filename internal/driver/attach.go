@@ -15,7 +15,7 @@ import (
 func (d *Driver) serveAttach() error {
 	who := d.cfg.ProgramsAudience()
 	set := server.Config{
-		Driver: "softvpi " + d.version, Log: d.log, Audience: who, Ended: d.programEnded, Refused: d.programRefused,
+		Driver: "softvpi " + d.version, Log: d.log, Beside: d.besides, Audience: who, Ended: d.programEnded, Refused: d.programRefused,
 		Memory: d.cfg.ProgramMemory(server.DefaultMemory()),
 	}
 	if l := d.cfg.Limits; l != nil {

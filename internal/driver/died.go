@@ -35,7 +35,7 @@ func (d *Driver) tellDeath(left *lastwords.Remains) {
 		d.log.Warn("what the driver before left is not kept", "cause", err)
 		folder = "-"
 	}
-	d.log.Error("the driver before died", "cause", d.died.Cause, "folder", folder)
+	d.besides.Error("the driver before died", "cause", d.died.Cause, "folder", folder)
 	d.events.Raise(0, events.DriverDied{Cause: d.died.Cause, Folder: folder})
 }
 

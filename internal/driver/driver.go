@@ -57,6 +57,8 @@ type Driver struct {
 	version string
 	started time.Time
 	log     *slog.Logger
+	// besides is the log of what is an event, too: of nobody, where both go to one journal.
+	besides *slog.Logger
 
 	lock       *lock.Lock
 	host       *device.Host
@@ -135,6 +137,7 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
+	d.besides = d.log
 	if err := d.start(ctx, o); err != nil {
 		d.Close()
 		return nil, err
@@ -153,7 +156,7 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if d.recover = d.lock.Stale; d.recover {
-		d.log.Warn("the driver before did not stop cleanly; what it left is cleared")
+		d.besides.Warn("the driver before did not stop cleanly; what it left is cleared")
 		d.events.Raise(0, events.DriverRecovered{})
 	}
 	if err := d.openRegistry(); err != nil {

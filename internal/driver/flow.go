@@ -68,7 +68,7 @@ func (d *Driver) changeFlowControl(i int) error {
 	}
 	if err := d.host.CheckFlowControl(uint32(i)); chosen && err != nil {
 		why := detail(err)
-		d.log.Warn("the port has no flow control", "adapter", r.Name, "cause", why)
+		d.besides.Warn("the port has no flow control", "adapter", r.Name, "cause", why)
 		d.events.Raise(r.Generation, events.FlowControlRefused{Adapter: r.Name, Cause: why})
 	}
 	return d.startDropless(i)

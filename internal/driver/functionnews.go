@@ -51,7 +51,7 @@ func (d *Driver) tellSpoofed(s device.Spoofed) {
 		cause = fmt.Sprintf("of an EtherType that it may not send, the last 0x%04x", uint16(s.Type))
 	}
 	r := d.running[s.Owner]
-	d.log.Warn("spoof protection has dropped frames", "adapter", r.Name, "function", s.Function, "frames", s.Frames, "cause", cause)
+	d.besides.Warn("spoof protection has dropped frames", "adapter", r.Name, "function", s.Function, "frames", s.Frames, "cause", cause)
 	d.events.Raise(r.Generation, events.VFSpoofed{Adapter: r.Name, VF: s.Number, Function: s.Function, Frames: s.Frames, Cause: cause})
 }
 

@@ -54,7 +54,7 @@ func (d *Driver) resetFunction(f *virtualFunction) error {
 	if !f.live {
 		return fmt.Errorf("the virtual function %q does not start again: %w", f.cfg.Name, err)
 	}
-	d.log.Info("a virtual function was reset", "adapter", r.Name, "function", f.cfg.Name)
+	d.besides.Info("a virtual function was reset", "adapter", r.Name, "function", f.cfg.Name)
 	d.events.Raise(r.Generation, events.VFReset{Adapter: r.Name, VF: f.number, Function: f.cfg.Name})
 	return nil
 }

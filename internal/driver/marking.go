@@ -82,7 +82,7 @@ func (d *Driver) checkTrust(i int) {
 		}
 	}
 	if why != "" {
-		d.log.Warn("the port trusts DSCPs that it does not send", "adapter", r.Name, "cause", why)
+		d.besides.Warn("the port trusts DSCPs that it does not send", "adapter", r.Name, "cause", why)
 		d.events.Raise(r.Generation, events.TrustContradicts{Adapter: r.Name, Cause: why})
 	}
 }

@@ -260,7 +260,7 @@ func (d *Driver) changeLLDP(i int) error {
 	}
 	if why := d.noLLDP(i); why != "" {
 		r := d.running[i]
-		d.log.Warn("the port has no LLDP", "adapter", r.Name, "cause", why)
+		d.besides.Warn("the port has no LLDP", "adapter", r.Name, "cause", why)
 		d.events.Raise(r.Generation, events.LLDPRefused{Adapter: r.Name, Cause: why})
 		return nil
 	}

@@ -83,11 +83,11 @@ func (d *Driver) openRegistry() error {
 			"cause", g.Cause, "set aside as", g.Aside)
 	})
 	if why := r.Volatile(); why != "" {
-		d.log.Warn("nothing will be kept", "reason", why)
+		d.besides.Warn("nothing will be kept", "reason", why)
 		d.events.Raise(0, events.NothingKept{What: "The registry", Directory: d.cfg.State, Cause: errors.New(why)})
 	}
 	if file, cause := r.SetAside(); file != "" {
-		d.log.Warn("the registry could not be read and was set aside; defaults are used", "file", file, "cause", cause)
+		d.besides.Warn("the registry could not be read and was set aside; defaults are used", "file", file, "cause", cause)
 		d.events.Raise(0, events.RegistrySetAside{Cause: cause, File: file})
 	}
 	for i, a := range d.cfg.Adapters {
@@ -126,7 +126,7 @@ func (d *Driver) lineRate(a registry.Adapter) uint64 {
 // forget continues without a file that cannot be written, with its contents in memory.
 func (d *Driver) forget(cause error) {
 	d.registry = d.registry.Detach(cause.Error())
-	d.log.Warn("nothing will be kept", "reason", cause)
+	d.besides.Warn("nothing will be kept", "reason", cause)
 	d.events.Raise(0, events.NothingKept{What: "The registry", Directory: d.cfg.State, Cause: cause})
 }
 
@@ -140,7 +140,7 @@ func (d *Driver) take(i int) {
 	}
 	image, problem := d.registry.Firmware(r.known())
 	if problem != nil {
-		d.log.Warn("the flash holds no image; that of the factory is used", "adapter", r.Name, "cause", problem)
+		d.besides.Warn("the flash holds no image; that of the factory is used", "adapter", r.Name, "cause", problem)
 		d.events.Raise(r.Generation, events.RegistryValueIgnored{
 			Key: r.Flash().String(), Value: "not an image", Allowed: "what flint burns: " + problem.Error(), Used: image.PSID,
 		})
@@ -157,7 +157,7 @@ func (d *Driver) complain(r *running, s *registry.Setting) {
 	if s.Problem == nil {
 		return
 	}
-	d.log.Warn("a stored value is not allowed; the default is used", "key", s.Path, "value", s.Name, "problem", s.Problem)
+	d.besides.Warn("a stored value is not allowed; the default is used", "key", s.Path, "value", s.Name, "problem", s.Problem)
 	if mac, ok := d.groupAddress(r, s); ok {
 		d.events.Raise(r.Generation, events.MulticastAddress{Adapter: r.Name, Address: mac})
 		return

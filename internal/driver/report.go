@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"path/filepath"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -13,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/dump"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc/server"
+	"github.com/softvpi/softvpi/internal/os/journal"
 	"github.com/softvpi/softvpi/internal/pause"
 )
 
@@ -29,9 +31,18 @@ func (d *Driver) openEvents(systemLog string) (err error) {
 			return err
 		}
 		sinks = append(sinks, d.system.Write)
+		d.besides = besideEvents(d.log, d.system.Journal())
 	}
 	d.events = events.Open(events.Config{Directory: filepath.Join(d.cfg.State, "events"), Sinks: sinks, Log: d.log})
 	return nil
+}
+
+// besideEvents returns the log of what is an event, too. Where both would be entries of one journal the event's is the one that is kept.
+func besideEvents(log *slog.Logger, toJournal bool) *slog.Logger {
+	if _, same := log.Handler().(*journal.Handler); same && toJournal {
+		return slog.New(slog.DiscardHandler)
+	}
+	return log
 }
 
 // firmwareVersion returns the version of the firmware that an adapter runs.

@@ -137,7 +137,7 @@ func (d *Driver) startWake(i int, command, environment []string) {
 		delete(w.running, i)
 		w.Unlock()
 		if err != nil {
-			d.log.Warn("the wake command failed", "adapter", r.Name, "command", command[0], "cause", err)
+			d.besides.Warn("the wake command failed", "adapter", r.Name, "command", command[0], "cause", err)
 			d.events.Raise(r.Generation, events.WakeCommandFailed{Adapter: r.Name, Command: command[0], Cause: err})
 		}
 	})

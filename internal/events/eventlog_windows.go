@@ -22,5 +22,5 @@ func openEventLog() (destination, error) {
 		}
 		return l.Info(e.id, e.text)
 	}
-	return destination{send, func() { _ = l.Close() }}, nil
+	return destination{send: send, close: func() { _ = l.Close() }}, nil
 }

@@ -33,6 +33,8 @@ type SystemLog struct {
 	lost  atomic.Uint64 // events that did not get there
 	wg    sync.WaitGroup
 	once  sync.Once
+	// journal: it is systemd's journal.
+	journal bool
 }
 
 // OpenSystemLog opens the system log of that kind. The error is a *FieldError for a kind that does not
@@ -43,8 +45,9 @@ func OpenSystemLog(kind string, log *slog.Logger) (*SystemLog, error) {
 
 // destination is where events go.
 type destination struct {
-	send  func(Record) error
-	close func()
+	send    func(Record) error
+	close   func()
+	journal bool // systemd's
 }
 
 // toSyslog returns the destination behind a socket that takes lines.
@@ -53,7 +56,7 @@ func toSyslog(path string) (destination, error) {
 	if err != nil {
 		return destination{}, err
 	}
-	return destination{func(r Record) error { return send(syslogLine(r)) }, func() { _ = send(nil) }}, nil
+	return destination{send: func(r Record) error { return send(syslogLine(r)) }, close: func() { _ = send(nil) }}, nil
 }
 
 // toJournal returns the destination behind the socket of systemd's journal.
@@ -62,7 +65,7 @@ func toJournal(path string) (destination, error) {
 	if err != nil {
 		return destination{}, err
 	}
-	return destination{func(r Record) error { return c.Send(journalEntry(r)) }, func() { _ = c.Close() }}, nil
+	return destination{send: func(r Record) error { return c.Send(journalEntry(r)) }, close: func() { _ = c.Close() }, journal: true}, nil
 }
 
 func openDestination(kind, socket, syslog string) (destination, error) {
@@ -93,7 +96,7 @@ func openSystemLog(kind, socket, syslog string, log *slog.Logger) (*SystemLog, e
 	if err != nil {
 		return nil, fmt.Errorf("system log %s: %w", kind, err)
 	}
-	s := &SystemLog{queue: make(chan Record, waitingForSystemLog)}
+	s := &SystemLog{queue: make(chan Record, waitingForSystemLog), journal: to.journal}
 	s.wg.Go(func() {
 		defer to.close()
 		failed, told := false, uint64(0)
@@ -124,6 +127,9 @@ func (s *SystemLog) Write(r Record) {
 		s.lost.Add(1)
 	}
 }
+
+// Journal reports whether the log is systemd's journal.
+func (s *SystemLog) Journal() bool { return s.journal }
 
 // Close writes what is waiting. Write must not be called afterwards.
 func (s *SystemLog) Close() {

@@ -52,6 +52,9 @@ func TestSystemLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if s.Journal() {
+		t.Error("syslog is taken for the journal")
+	}
 	l := open(t, Config{Sinks: []func(Record){s.Write}})
 	l.Raise(0, LinkDown{"Ethernet\n1", 1})
 	if line := receive(t, at); !regexp.MustCompile(`^<28>[A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d softvpi\[\d+\]: mlx5 0x8008: Ethernet 1: the link is down\. [^\n]*$`).MatchString(line) {
@@ -78,6 +81,9 @@ func TestSystemLog(t *testing.T) {
 	at = listener(t, journal)
 	if s, err = openSystemLog(AnyLog, journal, syslog, nil); err != nil {
 		t.Fatal(err)
+	}
+	if !s.Journal() {
+		t.Error("the journal is not known")
 	}
 	r, _ := newRecord(0, SelfCheckFailed{errors.New("broken")})
 	s.Write(r)

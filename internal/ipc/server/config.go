@@ -16,6 +16,8 @@ import (
 type Config struct {
 	Driver string // name and version, reported to clients
 	Log    *slog.Logger
+	// Beside is the log of what Ended is told of, too; nil: Log.
+	Beside *slog.Logger
 	// Audience is whose programs may attach; zero: those of this process's user and of root.
 	Audience peer.Audience
 	// MaxClients limits the programs attached at a time; 0: 4096.
@@ -100,6 +102,9 @@ func (c *Config) defaults() {
 	set(&c.CopierTimeout, 5*time.Second)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Beside == nil {
+		c.Beside = c.Log
 	}
 }
 

@@ -121,6 +121,9 @@ func (n *session) run() {
 	case err == nil, errors.Is(err, io.EOF):
 		log.Info("program detached", "client", n.name, "pid", n.peer.PID)
 	default:
+		if attached {
+			log = n.server.cfg.Beside
+		}
 		log.Warn("program disconnected", "client", n.name, "pid", n.peer.PID, "cause", err)
 		n.sayGoodbye(err)
 	}
