@@ -114,6 +114,9 @@ int svpi_list(struct svpi *, enum svpi_op, const void *body, size_t len, size_t 
 /* svpi_detail is the driver's explanation of this thread's last failed call. */
 const char *svpi_detail(void);
 
+/* svpi_refusal is that if the driver itself has answered so, and NULL if it was not asked or did not answer. */
+const char *svpi_refusal(void);
+
 /* svpi_pump handles what the driver has sent, without waiting. */
 void svpi_pump(struct svpi *);
 

@@ -1,16 +1,21 @@
 /* Why something failed: an errno and an explanation in words. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "stream.h"
 
 static __thread char detail[1100];
+static __thread bool by_driver; /* it is of an answer of the driver's */
 
 const char *svpi_detail(void) { return detail; }
+
+const char *svpi_refusal(void) { return by_driver ? detail : NULL; }
 
 int svpi_fail(int error, const char *why)
 {
 	snprintf(detail, sizeof(detail), "%s", why);
+	by_driver = false;
 	return error;
 }
 
@@ -20,6 +25,7 @@ int svpi_refused(const uint8_t *body, size_t len)
 
 	memcpy(&code, body, 4);
 	snprintf(detail, sizeof(detail), "%.*s", (int)(len - 8), (const char *)body + 8);
+	by_driver = true;
 	return svpi_errno(code);
 }
 

@@ -191,7 +191,11 @@ static void hangs(struct svpi *s)
 	for (int i = 0; i < 3; i++)
 		pthread_create(&t[i], NULL, call_slow, s);
 	CHECK(call(s, QUICK) == ETIMEDOUT);
-	CHECK(!strcmp(svpi_detail(), "the driver does not answer"));
+	CHECK(!strcmp(svpi_detail(), "the driver does not answer") && !svpi_refusal());
+	/* What it has answered is told from that. */
+	uint8_t no[8 + 4] = { SVPI_CODE_ACCESS, 0, 0, 0, 4, 0, 0, 0, 'n', 'o', 't', '!' };
+	CHECK(svpi_refused(no, sizeof(no)) == EACCES && svpi_refusal() && !strcmp(svpi_refusal(), "not!"));
+	CHECK(svpi_fail(EPROTO, "why") == EPROTO && !svpi_refusal());
 	CHECK(svpi_now_ms() - start >= (SVPI_PATIENCE_LOOKS - 1) * LOOK_MS);
 	for (int i = 0; i < 3; i++) {
 		pthread_join(t[i], &error);

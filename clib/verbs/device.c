@@ -1,6 +1,8 @@
 /* Devices: one for each adapter of the driver. */
 #define _GNU_SOURCE
 #include <endian.h>
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -37,18 +39,29 @@ static void drop(struct svpi_device *d)
 		free(d);
 }
 
-/* If there is no driver the list is empty. That is not an error: programs that can do without RDMA ask first. */
+/* say_why says why this program sees no device: where a driver runs and turns it away, since it then has a reason that the program does not
+ * know, once; and always if that is asked for. */
+static void say_why(void)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (getenv("SOFTVPI_DEBUG") || (svpi_refusal() && !atomic_flag_test_and_set(&said)))
+		fprintf(stderr, "softvpi: %s\n", svpi_detail());
+}
+
+/* If there is no driver the list is empty. That is not an error: programs that can do without RDMA ask first. errno then says why. */
 EXPORT struct ibv_device **ibv_get_device_list(int *num)
 {
 	struct svpi *s = svpi_get();
 	struct svpi_adapter_info *info = NULL;
 	struct ibv_device **list;
 	size_t n = 0;
+	int error = s ? 0 : errno;
 
 	if (num)
 		*num = 0;
-	if (!s && getenv("SOFTVPI_DEBUG"))
-		fprintf(stderr, "softvpi: %s\n", svpi_detail());
+	if (!s)
+		say_why();
 	if (s && svpi_list(s, SVPI_ADAPTERS, NULL, 0, sizeof(*info), (void **)&info, &n))
 		n = 0;
 	list = calloc(n + 1, sizeof(*list));
@@ -66,6 +79,8 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num)
 	free(info);
 	if (s)
 		svpi_put(s);
+	if (list && error)
+		errno = error;
 	return list;
 }
 
