@@ -31,8 +31,11 @@ func (c Check) String() string {
 }
 
 const (
-	checkBytes   = 64 << 10
-	checkTimeout = 10 * time.Second
+	checkBytes = 64 << 10
+	// checkTimeout is for a machine that has much else to do: where nothing is lost a check takes milliseconds.
+	checkTimeout = 30 * time.Second
+	// checkAgain is how long a check waits for a subnet manager before it asks again.
+	checkAgain = 100 * time.Millisecond
 )
 
 // selfCheck pings between all pairs of adapters of one address family whose ports are up, or from an adapter to
@@ -121,11 +124,41 @@ func (d *Driver) checkPair(ctx context.Context, session *verbs.Host, i, j int, p
 	defer cancel()
 	start := time.Now()
 	all := d.host.Overview().Adapters
-	used, err := ping(ctx, session, d.calledBy(&all[i]), d.calledBy(&all[j]))
+	var used verbs.QPPath
+	attempt := func() (err error) {
+		used, err = ping(ctx, session, d.calledBy(&all[i]), d.calledBy(&all[j]))
+		return err
+	}
+	if d.infiniBand(i) {
+		err = untilRouted(ctx, checkAgain, attempt)
+	} else {
+		err = attempt()
+	}
 	if err == nil && path == device.PathWire && used != verbs.PathWire {
 		err = fmt.Errorf("the connection took the %v path", used)
 	}
 	return Check{d.cfg.Adapters[i].Name, d.cfg.Adapters[j].Name, used.String(), checkBytes, time.Since(start)}, err
+}
+
+// untilRouted makes attempts until one ends otherwise than by the fabric, or ctx does: a subnet manager that another program runs may have
+// made a port active, and know no path from it yet, or not be done with the switches.
+func untilRouted(ctx context.Context, pause time.Duration, attempt func() error) error {
+	var before error
+	for {
+		err := attempt()
+		if err != nil && before != nil && ctx.Err() != nil {
+			return before // which says more than that the time is over
+		}
+		before = err
+		if !errors.Is(err, verbs.ErrHostUnreachable) && !errors.Is(err, verbs.ErrNetworkUnreachable) && !errors.Is(err, verbs.ErrTimedOut) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
 }
 
 // calledBy returns the address to use for an adapter in a check: its own, or its GID for an InfiniBand
