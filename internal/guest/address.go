@@ -25,12 +25,16 @@ type Address struct {
 	CID, Port uint32
 }
 
-// Host is the CID of the host (VMADDR_CID_HOST), and the least one that a machine has is behind it (vsock(7)).
-const Host uint32 = 2
+// Host is the CID of the host (VMADDR_CID_HOST), and the least one that a machine has is behind it; Local stands for the machine itself
+// (VMADDR_CID_LOCAL; vsock(7)). What connects to the host of a machine that has none comes from Local, if the kernel has vsock_loopback.
+const (
+	Local uint32 = 1
+	Host  uint32 = 2
+)
 
 // AllowedListen and AllowedHost are what ParseListen and ParseHost take.
 const (
-	AllowedListen = "unix:PATH, vsock:CID:PORT with the CID of the machine, 3 or more"
+	AllowedListen = "unix:PATH, vsock:CID:PORT with the CID of the machine, 3 or more, or 1, this one"
 	AllowedHost   = "device:PATH, as /dev/virtio-ports/NAME, vsock:PORT, unix:PATH"
 )
 
@@ -46,7 +50,7 @@ func ParseListen(s string) (Address, error) {
 		cid, port, _ := strings.Cut(at, ":")
 		c, wrong := strconv.ParseUint(cid, 10, 32)
 		p, err := parsePort(port)
-		if wrong == nil && err == nil && c > uint64(Host) && c < 1<<32-1 {
+		if wrong == nil && err == nil && (c == uint64(Local) || c > uint64(Host) && c < 1<<32-1) {
 			return Address{Kind: Vsock, CID: uint32(c), Port: p}, nil
 		}
 	}

@@ -10,7 +10,9 @@ func TestParse(t *testing.T) {
 		"unix:/run/red":  {Kind: Unix, Path: "/run/red"},
 		"unix:red//a":    {Kind: Unix, Path: "red/a"},
 		"vsock:3:1000":   {Kind: Vsock, CID: 3, Port: 1000},
+		"vsock:1:1000":   {Kind: Vsock, CID: 1, Port: 1000},
 		"vsock:2:1000":   {}, // the host
+		"vsock:0:1000":   {}, // the hypervisor
 		"vsock:1000":     {},
 		"vsock:-1:9":     {},
 		"vsock:3:x":      {},

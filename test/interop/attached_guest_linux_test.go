@@ -104,4 +104,26 @@ func TestAttachedGuest(t *testing.T) {
 	ping.says(t, "listening")
 	begin(t, image, env, "nd_rping", "-c", "-V", "-a", "10.99.0.3", "-C", "5").succeeds(t, programLimit)
 	ping.succeeds(t, programLimit)
+	overVsock(t, g)
+}
+
+// overVsock has a driver in the machine, too, and the stream to it over vsock: with no host to connect to, Linux's vsock_loopback takes
+// what goes to the host back to the machine, from VMADDR_CID_LOCAL.
+func overVsock(t *testing.T, g *guest) {
+	t.Helper()
+	at := func(socket string, words ...string) *run {
+		t.Helper()
+		return g.program(t, append([]string{"env", "SOFTVPI_SOCKET=/run/" + socket, "softvpi"}, words...)...)
+	}
+	at("own.sock", "up", "--skip-self-check", "--state", "/run/own", "--adapter", "pf=10.99.1.1/24,switch=s", "--adapter",
+		"far=10.99.1.9/24,switch=s").says(t, "listening")
+	at("own.sock", "vf", "create", "pf", "red", "address=10.99.1.3/24").succeeds(t, programLimit)
+	at("own.sock", "guest", "serve", "red", "--listen", "vsock:1:7000").says(t, "waiting for a machine")
+	at("vsock.sock", "guest", "attach", "vsock:7000").says(t, "programs can attach")
+	asked := at("own.sock", "nd_rping", "-s", "-a", "10.99.1.9", "-V", "-C", "10", "-S", "3000")
+	asked.says(t, "listening")
+	ping := at("vsock.sock", "verbs", "run", "--", "rping", "-c", "-a", "10.99.1.9", "-v", "-V", "-C", "10", "-S", "3000")
+	ping.rpingSucceeds(t, programLimit)
+	asked.succeeds(t, programLimit)
+	count(t, "rping over vsock", ping.text(), "ping data: rdma-ping-", 10)
 }

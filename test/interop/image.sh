@@ -25,7 +25,7 @@ programs=(bash ip tc rdma cat env sleep sh stdbuf
 bulky=fio
 # In the order in which init loads them. Their dependencies are added, each before the module that needs it.
 modules=(virtio_pci virtio_net virtio-rng crc32-pclmul rdma_ucm ib_uverbs rdma_rxe
-  virtio_console sch_netem ifb sch_ingress cls_matchall act_mirred act_gact 8021q bonding vxlan)
+  virtio_console vsock_loopback sch_netem ifb sch_ingress cls_matchall act_mirred act_gact 8021q bonding vxlan)
 
 pack() { # directory archive
   (cd "$1" && find . -mindepth 1 | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0) >"$2.new"
