@@ -111,6 +111,9 @@ func (f *Fabric) Plug(now clock.Time, at Place, in bool) {
 	for l.plugged = in; !in && l.arrived.count > 0; {
 		f.release(now, l.arrived.remove())
 	}
+	if !in {
+		f.SetVirtual(now, at, nil)
+	}
 	if in && p.dark {
 		p.dark = false
 		f.train(p)

@@ -76,6 +76,7 @@ type port struct {
 	info     mad.PortInfo
 	guid     uint64
 	tables   *portTables // nil: in their initial state
+	virtual  *virtual    // nil: it has no virtual ports
 	counters *counters   // nil: all zero
 	lease    *mkeyLease  // nil: none is running
 	lanes    *portLanes  // nil: no data has arrived yet
@@ -276,5 +277,5 @@ func (f *Fabric) SetIsSM(at Place, is bool) {
 
 // matches reports whether a packet to lid is for this port.
 func (p *port) matches(lid ib.LID) bool {
-	return lid == ib.LIDPermissive || p.info.LID != 0 && lid&^(1<<p.info.LMC-1) == p.info.LID&^(1<<p.info.LMC-1)
+	return lid == ib.LIDPermissive || p.info.LID != 0 && lid&^(1<<p.info.LMC-1) == p.info.LID&^(1<<p.info.LMC-1) || p.virtual.has(lid)
 }

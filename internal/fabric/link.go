@@ -33,6 +33,7 @@ func (p *port) reset(n *node, r topology.Rate) {
 	if n.kind == mad.NodeSwitch && p.number == 0 { // it has no link
 		i.PortState, i.PortPhysicalState = mad.PortActive, mad.PhysicalLinkUp
 	}
+	p.virtual.forget()
 	p.info, p.tables, p.counters, p.lease, p.traffic, p.flow, p.led = i, nil, nil, nil, traffic{}, nil, false
 }
 
@@ -157,6 +158,7 @@ func (f *Fabric) lose(p *port) {
 func (f *Fabric) drop(p *port, physical mad.PortPhysicalState) {
 	was := p.up()
 	f.cutLanes(p)
+	p.virtual.fall()
 	p.info.PortPhysicalState = physical
 	if p.info.PortState != mad.PortDown {
 		p.info.PortState = mad.PortDown
@@ -170,6 +172,7 @@ func (f *Fabric) drop(p *port, physical mad.PortPhysicalState) {
 		return
 	}
 	f.cutLanes(q)
+	q.virtual.fall()
 	q.info.PortPhysicalState, q.info.PortState = q.info.LinkDownDefaultState, mad.PortDown
 	f.linkChanged(q)
 }

@@ -108,7 +108,7 @@ func (f *Fabric) attribute(r *smaRequest, id uint16) uint16 {
 	case mad.AttrMellanoxExtendedPortInfo:
 		return f.extendedPortInfo(r)
 	}
-	return mad.StatusAttributeUnsupported
+	return f.virtualAttribute(r, id)
 }
 
 func (f *Fabric) nodeDescription(r *smaRequest) uint16 {

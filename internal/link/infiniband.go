@@ -33,6 +33,28 @@ type Port struct {
 	Fabric any
 	// Reregister counts how often the subnet manager asked the port's clients to register again.
 	Reregister uint64
+	// Virtual are its virtual ports, and Virtualized says that the subnet manager lets them have states of their own.
+	Virtual     []VirtualPort
+	Virtualized bool
+}
+
+// VirtualPort is a virtual port, with a LID of its own, as set by the subnet manager.
+type VirtualPort struct {
+	Index      uint16 // from 1 on: 0 is the port itself
+	GUID       uint64
+	State      mad.PortState
+	LID        ib.LID    // 0: none yet
+	PKeys      []ib.PKey // up to VirtualKeys rows, empty ones as 0
+	Reregister uint64
+}
+
+// VirtualKeys is how many rows of the partition table of a virtual port are told.
+const VirtualKeys = 16
+
+// VirtualPorts is an InfiniBand link whose port can have virtual ports.
+type VirtualPorts interface {
+	// SetVirtual says which there are from now on, by Index and GUID.
+	SetVirtual(want []VirtualPort)
 }
 
 // ViolationKind says what was wrong with a packet.

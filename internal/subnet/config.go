@@ -70,6 +70,8 @@ type Config struct {
 	// ports had registered earlier.
 	Recall func() (administration.Registrations, error)
 
+	Virtual Virtualization // of channel adapters' ports
+
 	AssignedGUID uint8                        // the byte after the OUI in GUIDs generated for those who ask for any; 0: none are generated
 	PrefixRoutes []administration.PrefixRoute // to other subnets; the first match counts
 }
@@ -109,7 +111,7 @@ func (c *Config) check() error {
 	}{
 		{"priority", int(c.Priority), 15}, {"SL", int(c.SL), 15}, {"LMC", int(c.LMC), 7}, {"M_Key protect bits", int(c.MKeyProtect), 3},
 		{"window", c.Window, MaxWindow}, {"lanes", c.MaxLanes, 15}, {"poll retries", c.PollRetries, 1000},
-		{"retries", max(0, c.Retries), 100},
+		{"retries", max(0, c.Retries), 100}, {"virtualization", int(c.Virtual), int(VirtualEnable)},
 	} {
 		if err := within(f.name, f.v, 0, f.most); err != nil {
 			return err

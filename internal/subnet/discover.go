@@ -50,6 +50,8 @@ func (s *SM) handle(w work, smp *mad.SMP) {
 		if t, err := mad.ParseMulticastForwardingTable(smp.Data[:]); err == nil {
 			s.onGroups(w, t)
 		}
+	case s.stage == stageVirtual:
+		s.onVirtual(w, smp)
 	case s.stage == stageLight:
 		s.onLook(w, smp)
 	}
@@ -294,6 +296,9 @@ func (s *SM) failed(w work, smp *mad.SMP) {
 		return
 	case w.attr == mad.AttrSMInfo:
 		return // it is gone; the next sweep will notice
+	case w.attr == mad.AttrGeneralInfo:
+		s.notVirtual(w, smp != nil)
+		return
 	}
 	s.failures++
 	what := "does not answer"
@@ -344,6 +349,16 @@ func attributeName(a uint16) string {
 		return "MulticastForwardingTable"
 	case mad.AttrSMInfo:
 		return "SMInfo"
+	case mad.AttrVirtualizationInfo:
+		return "VirtualizationInfo"
+	case mad.AttrVPortState:
+		return "VPortState"
+	case mad.AttrVPortInfo:
+		return "VPortInfo"
+	case mad.AttrVNodeInfo:
+		return "VNodeInfo"
+	case mad.AttrVPortPKeyTable:
+		return "VPortPKeyTable"
 	}
 	return "attribute " + hex16(a)
 }

@@ -16,7 +16,7 @@ func (e *lidError) Error() string {
 
 // lidCount returns how many LIDs an end port gets: a switch 1, others 2 to the power of the LMC.
 func (s *SM) lidCount(p int32) int {
-	if s.cur.IsSwitch(p) {
+	if s.cur.IsSwitch(p) || s.cur.Ports[p].Index != 0 {
 		return 1
 	}
 	return 1 << s.cfg.LMC
@@ -26,7 +26,7 @@ func (s *SM) lidCount(p int32) int {
 // then those that ports already have, then new ones. The result is by port index. The error is a
 // *lidError.
 func (s *SM) assignLIDs() (map[int32]ib.LID, error) {
-	ports := s.cur.EndPorts()
+	ports := slices.DeleteFunc(s.cur.EndPorts(), func(p int32) bool { return s.cur.Ports[p].Shares })
 	need := 0
 	for _, p := range ports {
 		need += s.lidCount(p)

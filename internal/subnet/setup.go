@@ -66,7 +66,7 @@ func (s *SM) discovered() {
 		s.inherit()
 		return
 	}
-	s.decide()
+	s.virtual()
 }
 
 // decide computes the wanted state of everything.
@@ -104,6 +104,10 @@ func (s *SM) setUp() {
 	for i := range n.Ports {
 		p := int32(i)
 		if !n.Ports[p].Known {
+			continue
+		}
+		if n.Ports[p].Index != 0 {
+			s.setUpVirtual(p)
 			continue
 		}
 		if _, changed := s.wanted(p); changed {
@@ -212,6 +216,8 @@ func (s *SM) fill(w *work, smp *mad.SMP) bool {
 		i := s.smInfo()
 		i.State = mad.SMMaster // both who hands over and who takes over speak as master
 		i.Append(smp.Data[:0])
+	case mad.AttrVirtualizationInfo, mad.AttrVPortInfo, mad.AttrVPortPKeyTable:
+		s.fillVirtual(w, smp)
 	}
 	return true
 }
@@ -239,6 +245,8 @@ func (s *SM) done(w work, smp *mad.SMP) {
 			info.PortStateChange = false
 			node.SwInfo = &info
 		}
+	case mad.AttrVirtualizationInfo, mad.AttrVPortInfo:
+		s.doneVirtual(w, smp)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // enforcement makes a switch check the partitions of a host's packets if it can.
 func (s *SM) enforcement(p int32, d *mad.PortInfo) {
 	info := s.cur.Nodes[s.cur.Ports[p].Node].SwInfo
-	if info == nil || int(info.PartitionEnforcementCap) < len(s.keysOf(s.cur.Ports[p].Peer)) {
+	if info == nil || int(info.PartitionEnforcementCap) < len(s.keysBehind(s.cur.Ports[p].Peer)) {
 		d.PartitionEnforcementInbound, d.PartitionEnforcementOutbound = false, false
 		return
 	}
@@ -52,7 +52,7 @@ func (s *SM) setUpKeys(p int32) {
 	have := s.tables[n.Nodes[port.Node].Info.NodeGUID]
 	cap := int(n.Nodes[port.Node].SwInfo.PartitionEnforcementCap)
 	old := have.pkeys[port.Num]
-	t, _ := partition.Fit(old, s.keysOf(port.Peer), false, cap)
+	t, _ := partition.Fit(old, s.keysBehind(port.Peer), false, cap)
 	s.pushKeys(p, uint32(port.Num)<<16, old, t)
 	port.PKeys, have.pkeys[port.Num] = t, t
 }
@@ -71,7 +71,7 @@ func (s *SM) pushKeys(p int32, modifier uint32, old, t []ib.PKey) {
 // one. Ports show it when the lease of a manager that is gone has expired (IBA 14.2.4).
 func (s *SM) keyFor(w *work) uint64 {
 	if w.set && w.at != topology.None {
-		if k := s.cur.Ports[s.cur.Entry(w.at)].Info.MKey; k != 0 {
+		if k := s.cur.Ports[s.cur.Base(s.cur.Entry(w.at))].Info.MKey; k != 0 {
 			return k
 		}
 	}
@@ -82,7 +82,7 @@ func (s *SM) keyFor(w *work) uint64 {
 func (s *SM) takeKeys() {
 	s.stage = stageKeys
 	for i := range s.cur.Ports {
-		if p := int32(i); s.cur.Ports[p].Reach && s.cur.Ports[p].Known && s.cur.Ports[p].Info.MKey != 0 &&
+		if p := int32(i); s.cur.Ports[p].Reach && s.cur.Ports[p].Index == 0 && s.cur.Ports[p].Known && s.cur.Ports[p].Info.MKey != 0 &&
 			s.cur.Ports[p].Info.MKey != s.cfg.MKey {
 			s.x.push(work{at: s.askAt(p), attr: mad.AttrPortInfo, mod: s.portModifier(p), set: true})
 		}

@@ -72,6 +72,10 @@ func (s *SM) activate() {
 	for i := range n.Ports {
 		p := int32(i)
 		port := &n.Ports[p]
+		if port.Index != 0 {
+			s.activateVirtual(p)
+			continue
+		}
 		if port.Num != 0 && port.Known && port.Peer != topology.None && port.Info.PortState == mad.PortArmed &&
 			n.Ports[port.Peer].Info.PortState >= mad.PortArmed {
 			s.x.push(work{at: s.askAt(p), attr: mad.AttrPortInfo, mod: s.portModifier(p), set: true, kind: kindActivate})

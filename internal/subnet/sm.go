@@ -19,6 +19,7 @@ const (
 	stageIdle     stage = iota
 	stageDiscover       // discovering the subnet
 	stageInherit        // reading what another manager has set
+	stageVirtual        // reading virtual ports
 	stageKeys           // taking over ports that have another manager's key
 	stageSetUp          // assigning LIDs, tables and keys
 	stageActivate       // activating links
@@ -48,6 +49,8 @@ type SM struct {
 	wantLID map[int32]ib.LID   // by end port of cur
 	tables  map[uint64]*tables // by node GUID: what is known about switches' tables
 	lids    map[uint64]LIDRange
+
+	canVirtual map[uint64]bool // by port GUID: whether the port can have virtual ports, as it has said
 
 	tree       *routing.SpanningTree // of treeOf
 	treeOf     *routing.Graph
@@ -109,7 +112,7 @@ func New(cfg Config) (*SM, error) {
 	s := &SM{
 		cfg: cfg, state: mad.SMDiscovering, sweepAt: clock.Never, pollAt: clock.Never,
 		x:      newExchange(cfg.Window, max(0, cfg.Retries), cfg.Timeout),
-		tables: map[uint64]*tables{}, lids: map[uint64]LIDRange{}, others: map[uint64]*otherSM{},
+		tables: map[uint64]*tables{}, lids: map[uint64]LIDRange{}, others: map[uint64]*otherSM{}, canVirtual: map[uint64]bool{},
 	}
 	for g, l := range cfg.LIDs {
 		s.lids[g] = l
@@ -332,6 +335,8 @@ func (s *SM) proceed() {
 			s.discovered()
 		case stageInherit:
 			s.inherited()
+			s.virtual()
+		case stageVirtual:
 			s.decide()
 		case stageKeys:
 			s.setUp()

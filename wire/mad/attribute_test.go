@@ -45,6 +45,11 @@ var attributes = []attribute{
 	codec("Notice", NoticeLen, nil, ParseNotice),
 	codec("ExtendedPortInfo", ExtendedPortInfoLen, with(bytesOf([2]int{0, 3}, [2]int{4, 7}, [2]int{8, 11}), bytesOf([2]int{12, 15})),
 		ParseExtendedPortInfo),
+	codec("GeneralInfo", GeneralInfoLen, nil, ParseGeneralInfo),
+	codec("VirtualizationInfo", VirtualizationInfoLen, map[int]byte{4: 0x1f, 5: 0xff}, ParseVirtualizationInfo),
+	codec("VPortInfo", VPortInfoLen, map[int]byte{0: 0x03}, ParseVPortInfo),
+	codec("VPortState", VPortStatesLen, nil, ParseVPortStates),
+	codec("VNodeInfo", VNodeInfoLen, nil, ParseVNodeInfo),
 }
 
 func everySecond(n int, mask byte) map[int]byte {
@@ -152,6 +157,13 @@ func TestAttributesOfIbsim(t *testing.T) {
 	same(t, ParseLinearForwardingTable, "ff01000702070803"+strings.Repeat("ff", 56), forward)
 	same(t, ParseSMInfo, "0002c9030000100100000000000000010000008203", SMInfo{GUID: 0x2c90300001001, SMKey: 1, ActCount: 130,
 		State: SMMaster})
+	same(t, ParseGeneralInfo, "00008000000000000000000000000000", GeneralInfo{1 << CapVirtualization})
+	same(t, ParseVirtualizationInfo, "00200003a0000001", VirtualizationInfo{Cap: 32, Top: 3, Enable: true, StateChange: true,
+		CapabilityMask: 1})
+	same(t, ParseVPortInfo, "44020001000200030010000002000000000000210000000000000007", VPortInfo{State: PortActive, LIDRequired: true,
+		GUIDCap: 2, CapabilityMask: 1, PKeyViolations: 2, QKeyViolations: 3, LID: 16, GUID: 0x0200000000000021, Profile: 7})
+	same(t, ParseVPortStates, "42100000"+strings.Repeat("00", 60), VPortStates{PortActive, PortInit, PortDown})
+	same(t, ParseVNodeInfo, "001001010200000000000021", VNodeInfo{PartitionCap: 16, LocalPortNum: 1, NumPorts: 1, GUID: 0x0200000000000021})
 	same(t, ParseExtendedPortInfo, "00000000000000010000000100000001", ExtendedPortInfo{0, FDR10, FDR10, FDR10})
 }
 

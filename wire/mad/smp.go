@@ -29,6 +29,18 @@ const (
 	AttrMellanoxExtendedPortInfo = 0xff90
 )
 
+// Attribute IDs of the vendor's virtual ports, as the headers of NVIDIA's OpenSM and ibdiagnet have them.
+const (
+	AttrGeneralInfo        = 0xff17
+	AttrVirtualizationInfo = 0xffb0
+	AttrVPortInfo          = 0xffb1
+	AttrVNodeInfo          = 0xffb2
+	AttrVPortState         = 0xffb3
+	AttrVNodeDescription   = 0xffb4
+	AttrVPortGUIDInfo      = 0xffb5
+	AttrVPortPKeyTable     = 0xffb6
+)
+
 const (
 	smpMKey        = 24
 	smpDrSLID      = 32

@@ -68,6 +68,12 @@ func (p *Port) status() cable.State { return cable.State{Port: p.current()} }
 func (p *Port) waiting() int { return p.rack.fabric.Waiting(p.at) }
 
 func (p *Port) heard(b []byte) error {
+	if want, ok, err := cable.ParseVirtual(b); ok {
+		if err == nil {
+			p.SetVirtual(want)
+		}
+		return err
+	}
 	v, err := cable.ParseViolation(b)
 	if err == nil {
 		p.Violation(v)

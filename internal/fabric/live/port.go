@@ -42,12 +42,16 @@ type Port struct {
 	borrowed [maxBorrowed]*fabric.Parcel // frames returned by the last Receive
 	count    int
 	stats    link.Stats
+	virtual  []fabric.VirtualPort // that the adapter wants
 }
 
 // maxBorrowed is how many packets one Receive returns at most.
 const maxBorrowed = 256
 
-var _ link.InfiniBand = (*Port)(nil)
+var (
+	_ link.InfiniBand   = (*Port)(nil)
+	_ link.VirtualPorts = (*Port)(nil)
+)
 
 // Plug plugs an adapter in at a port of a channel adapter or router. notify, if any, is called when
 // packets have arrived and there were none, when there is room again after a Send that was cut short, and
@@ -168,7 +172,9 @@ func (p *Port) SetPlugged(in bool) {
 	}
 	p.out = !in
 	f.Plug(now, p.at, in)
-	if !in {
+	if in {
+		f.SetVirtual(now, p.at, p.virtual)
+	} else {
 		f.TakeDown(now, p.at)
 	}
 	p.stale = true
@@ -282,7 +288,15 @@ func (p *Port) current() link.Port {
 // view returns a port as its adapter sees it.
 func view(f *fabric.Fabric, at fabric.Place) link.Port {
 	i, s := f.PortInfo(at), f.Settings(at)
+	states, virtualized := f.Virtual(at)
+	virtual := make([]link.VirtualPort, len(states))
+	for n := range states {
+		v := &states[n]
+		virtual[n] = link.VirtualPort{Index: v.Index, GUID: v.GUID, State: v.State, LID: v.LID, Reregister: v.Reregister,
+			PKeys: slices.Clone(v.PKeys[:link.VirtualKeys])}
+	}
 	return link.Port{
+		Virtual: virtual, Virtualized: virtualized,
 		State: i.PortState, Physical: i.PortPhysicalState, LID: i.LID, LMC: i.LMC, SMLID: i.MasterSMLID, SMSL: i.MasterSMSL,
 		Prefix: i.GIDPrefix, NodeGUID: f.NodeInfo(at).NodeGUID, GUIDs: s.GUIDs, PKeys: s.PKeys, SLtoVL: s.SLtoVL, MTU: i.NeighborMTU,
 		MaxMTU: i.MTUCap,
@@ -303,6 +317,19 @@ func (p *Port) Violation(v link.Violation) {
 			f.BadPKey(now, p.at, k)
 		case link.QKeyViolation:
 			f.BadQKey(now, p.at, k)
+		}
+	})
+}
+
+// SetVirtual implements link.VirtualPorts.
+func (p *Port) SetVirtual(want []link.VirtualPort) {
+	p.rack.Do(func(now clock.Time, f *fabric.Fabric) {
+		p.virtual = nil
+		for _, v := range want {
+			p.virtual = append(p.virtual, fabric.VirtualPort{Index: v.Index, GUID: v.GUID})
+		}
+		if !p.closed && !p.out {
+			f.SetVirtual(now, p.at, p.virtual)
 		}
 	})
 }

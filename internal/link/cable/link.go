@@ -67,10 +67,14 @@ type Link struct {
 	poke    chan struct{} // signals that out has changed
 	session session       // nil: the fabric does not run
 	pauses  []byte        // what the fabric is told of them; nil: nothing yet
+	virtual []byte        // what the fabric is told of virtual ports; nil: there have been none
 	stats   link.Stats
 }
 
-var _ link.InfiniBand = (*Link)(nil)
+var (
+	_ link.InfiniBand   = (*Link)(nil)
+	_ link.VirtualPorts = (*Link)(nil)
+)
 
 // session is a link that is plugged in. The caller holds the link's lock.
 type session interface {
@@ -169,6 +173,9 @@ func (l *Link) plugIn(s session, first State) bool {
 	if l.pauses != nil {
 		s.tell(l.pauses)
 	}
+	if l.virtual != nil {
+		s.tell(l.virtual)
+	}
 	l.gather.add(s.descriptor())
 	l.told = ""
 	l.cfg.Tell(nil)
@@ -221,6 +228,7 @@ func (l *Link) pullOut(s session) {
 	l.mu.Unlock()
 	p := *l.state.Load()
 	p.Port.State, p.Port.Physical = mad.PortDown, mad.PhysicalPolling
+	p.Port.Virtual, p.Port.Virtualized = nil, false
 	p.Wire.Up = false
 	l.changed(p)
 }
@@ -345,5 +353,18 @@ func (l *Link) Violation(v link.Violation) {
 	defer l.mu.Unlock()
 	if l.session != nil && !l.closed {
 		l.session.tell(violationMessage(&v))
+	}
+}
+
+// SetVirtual implements link.VirtualPorts. A fabric that comes back is told again.
+func (l *Link) SetVirtual(want []link.VirtualPort) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(want) == 0 && l.virtual == nil {
+		return
+	}
+	l.virtual = virtualMessage(want)
+	if l.session != nil && !l.closed {
+		l.session.tell(l.virtual)
 	}
 }

@@ -14,22 +14,23 @@ import (
 // Messages between an adapter and the fabric that it is plugged into, besides the frames. Each is a packet
 // of a socket that preserves message boundaries: its kind, then the fields, little-endian.
 const (
-	kindHello     = 1 // of the adapter: Hello
-	kindRefused   = 2 // of the fabric: a text
-	kindWelcome   = 3 // of the fabric: Welcome, with the descriptors of the memory and of the bell
-	kindPort      = 4 // of the fabric: the port's state
-	kindViolation = 5 // of the adapter
-	kindEthernet  = 6 // of the adapter: Hello of one whose port is Ethernet
-	kindWire      = 7 // of the fabric: the state of an Ethernet wire
-	kindPauses    = 8 // of the adapter: which pauses its Ethernet port obeys and sends
-	kindIncident  = 9 // of the fabric, to an Ethernet adapter that asks for them: Incident
+	kindHello     = 1  // of the adapter: Hello
+	kindRefused   = 2  // of the fabric: a text
+	kindWelcome   = 3  // of the fabric: Welcome, with the descriptors of the memory and of the bell
+	kindPort      = 4  // of the fabric: the port's state
+	kindViolation = 5  // of the adapter
+	kindEthernet  = 6  // of the adapter: Hello of one whose port is Ethernet
+	kindWire      = 7  // of the fabric: the state of an Ethernet wire
+	kindPauses    = 8  // of the adapter: which pauses its Ethernet port obeys and sends
+	kindIncident  = 9  // of the fabric, to an Ethernet adapter that asks for them: Incident
+	kindVirtual   = 10 // of the adapter: the virtual ports of its InfiniBand port, as many as there are
 
 	// version is the version of the protocol: both ends must have the same.
-	version = 3
+	version = 4
 	magic   = 0x43564253
 
 	// MaxMessage is the maximum length of a message.
-	MaxMessage = 1024
+	MaxMessage = 4096
 	nameLen    = 64
 )
 
@@ -76,12 +77,31 @@ type wireWelcome struct {
 	Node   [nameLen]byte
 }
 
-// wirePort is link.Port without its Fabric.
+// mostVirtual is how many virtual ports messages have at most.
+const mostVirtual = 32
+
+// wireVirtual is a virtual port behind a wirePort, of which there are as many as the message has room for.
+type wireVirtual struct {
+	Index            uint16
+	State            uint8
+	LID              uint16
+	GUID, Reregister uint64
+	PKeys            [link.VirtualKeys]uint16
+}
+
+// wireWanted is a virtual port that an adapter wants.
+type wireWanted struct {
+	Index uint16
+	GUID  uint64
+}
+
+// wirePort is link.Port without its Fabric and its virtual ports.
 type wirePort struct {
 	State, Physical, LMC, SMSL, MTU, MaxMTU, Width, Speed, SubnetTimeout uint8
 	LID, SMLID                                                           uint16
 	Prefix, NodeGUID, Reregister                                         uint64
 	Capabilities                                                         uint32
+	Virtualized                                                          uint8
 	SLtoVL                                                               [16]uint8
 	GUIDs                                                                [link.GUIDRows]uint64
 	PKeys                                                                [64]uint16
@@ -230,18 +250,41 @@ func PortMessage(p *link.Port) []byte {
 		Width: uint8(p.Width),
 		Speed: uint8(p.Speed), SubnetTimeout: p.SubnetTimeout, LID: uint16(p.LID), SMLID: uint16(p.SMLID), Prefix: p.Prefix,
 		NodeGUID:   p.NodeGUID,
-		Reregister: p.Reregister, Capabilities: p.Capabilities, SLtoVL: p.SLtoVL,
+		Reregister: p.Reregister, Capabilities: p.Capabilities, SLtoVL: p.SLtoVL, Virtualized: flag(p.Virtualized),
 	}
 	copy(w.GUIDs[:], p.GUIDs)
 	for i, k := range p.PKeys[:min(len(p.PKeys), len(w.PKeys))] {
 		w.PKeys[i] = uint16(k)
 	}
-	return encode(kindPort, w)
+	b := encode(kindPort, w)
+	for i := range p.Virtual[:min(len(p.Virtual), mostVirtual)] {
+		v := &p.Virtual[i]
+		x := wireVirtual{Index: v.Index, State: uint8(v.State), LID: uint16(v.LID), GUID: v.GUID, Reregister: v.Reregister}
+		for n, k := range v.PKeys[:min(len(v.PKeys), len(x.PKeys))] {
+			x.PKeys[n] = uint16(k)
+		}
+		b = append(b, encode(0, x)[1:]...)
+	}
+	return b
+}
+
+// several splits off what follows a message of n bytes, in pieces as large as one of fields; they are at most mostVirtual. The error is a
+// *messageError.
+func several(b []byte, n int, name string, fields any) (first, rest []byte, err error) {
+	size := binary.Size(fields)
+	if len(b) < n || (len(b)-n)%size != 0 || (len(b)-n)/size > mostVirtual {
+		return nil, nil, &messageError{fmt.Sprintf("%s has %d bytes, want %d and up to %d times %d", name, len(b), n, mostVirtual, size)}
+	}
+	return b[:n], b[n:], nil
 }
 
 // parsePort reads a port's state. The error is a *messageError.
 func parsePort(b []byte) (link.Port, error) {
 	var w wirePort
+	b, virtual, err := several(b, 1+binary.Size(w), "port", wireVirtual{})
+	if err != nil {
+		return link.Port{}, err
+	}
 	if err := decode(b, kindPort, "port", &w); err != nil {
 		return link.Port{}, err
 	}
@@ -251,6 +294,7 @@ func parsePort(b []byte) (link.Port, error) {
 		Width:  mad.Width(w.Width), Speed: mad.Speed(w.Speed), SubnetTimeout: w.SubnetTimeout, LID: ib.LID(w.LID), SMLID: ib.LID(w.SMLID),
 		Prefix: w.Prefix, NodeGUID: w.NodeGUID,
 		Reregister: w.Reregister, Capabilities: w.Capabilities, SLtoVL: w.SLtoVL, GUIDs: w.GUIDs[:], PKeys: make([]ib.PKey, len(w.PKeys)),
+		Virtualized: w.Virtualized != 0,
 	}
 	for i, k := range w.PKeys {
 		p.PKeys[i] = ib.PKey(k)
@@ -258,7 +302,51 @@ func parsePort(b []byte) (link.Port, error) {
 	if p.MTU < ib.MTU256 || p.MTU > ib.MTU4096 || p.MaxMTU < ib.MTU256 || p.MaxMTU > ib.MTU4096 {
 		return link.Port{}, &messageError{fmt.Sprintf("port has MTU %d of %d, want 1 to 5", w.MTU, w.MaxMTU)}
 	}
+	for len(virtual) > 0 {
+		var x wireVirtual
+		n, err := binary.Decode(virtual, binary.LittleEndian, &x)
+		if err != nil {
+			return link.Port{}, err
+		}
+		virtual = virtual[n:]
+		v := link.VirtualPort{Index: x.Index, State: mad.PortState(x.State), LID: ib.LID(x.LID), GUID: x.GUID, Reregister: x.Reregister,
+			PKeys: make([]ib.PKey, len(x.PKeys))}
+		for i, k := range x.PKeys {
+			v.PKeys[i] = ib.PKey(k)
+		}
+		p.Virtual = append(p.Virtual, v)
+	}
 	return p, nil
+}
+
+// virtualMessage returns the message that tells the fabric which virtual ports there are.
+func virtualMessage(want []link.VirtualPort) []byte {
+	b := []byte{kindVirtual}
+	for _, v := range want[:min(len(want), mostVirtual)] {
+		b = append(b, encode(0, wireWanted{v.Index, v.GUID})[1:]...)
+	}
+	return b
+}
+
+// ParseVirtual parses what virtualMessage returns; ok is false if it is another message. The error is a *messageError.
+func ParseVirtual(b []byte) (want []link.VirtualPort, ok bool, err error) {
+	if len(b) == 0 || b[0] != kindVirtual {
+		return nil, false, nil
+	}
+	_, b, err = several(b, 1, "virtual ports", wireWanted{})
+	if err != nil {
+		return nil, true, err
+	}
+	for len(b) > 0 {
+		var x wireWanted
+		n, err := binary.Decode(b, binary.LittleEndian, &x)
+		if err != nil {
+			return nil, true, err
+		}
+		b = b[n:]
+		want = append(want, link.VirtualPort{Index: x.Index, GUID: x.GUID})
+	}
+	return want, true, nil
 }
 
 // violationMessage returns the message that tells the fabric of a packet an adapter has refused.

@@ -141,6 +141,7 @@ func (k *recordKind) query(a *SA, r *request) query {
 	case r.sa.ComponentMask&1 != 0:
 		lid := ib.LID(q.template[0])<<8 | ib.LID(q.template[1])
 		if p := n.EndPortOfLID(lid); p != topology.None && a.visible(r, p) {
+			p = n.Base(p) // records are those of ports; virtual ones have none
 			q.ports = []int32{p}
 			base := n.Ports[p].Info.LID
 			q.template[0], q.template[1] = byte(base>>8), byte(base)
@@ -154,7 +155,7 @@ func (k *recordKind) query(a *SA, r *request) query {
 			}
 		}
 	default:
-		q.ports = a.allVisible(r)
+		q.ports = slices.DeleteFunc(a.allVisible(r), func(p int32) bool { return n.Ports[p].Index != 0 })
 	}
 	return q
 }

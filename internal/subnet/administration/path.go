@@ -28,6 +28,7 @@ func mtuOf(p *topology.Port) ib.MTU {
 // follow follows the path that packets take, port by port; false: they do not arrive.
 func (a *SA) follow(from, to int32, lid ib.LID) (w way, ok bool) {
 	n, t := a.live, &a.routes
+	from, to = n.Base(from), n.Base(to)
 	at := &n.Ports[from]
 	w = way{mtu: mtuOf(at), rate: rate(&at.Info)}
 	if from == to {

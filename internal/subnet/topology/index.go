@@ -76,7 +76,7 @@ func (n *Subnet) IndexLIDs() {
 	}
 	for i := range n.Ports {
 		p := &n.Ports[i]
-		if !p.Reach || p.Info.LID == 0 || p.Info.LID > ib.LIDMaxUnicast {
+		if !p.Reach || p.Info.LID == 0 || p.Info.LID > ib.LIDMaxUnicast || p.Shares {
 			continue
 		}
 		for l := range 1 << p.Info.LMC {

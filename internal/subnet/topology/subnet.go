@@ -24,6 +24,7 @@ type Port struct {
 	Hops  uint8
 	Known bool // Info has been read
 	Reach bool // an end port that the manager can reach. Of two with one GUID only the first
+	VPort
 }
 
 // Node is a discovered channel adapter, switch or router.
@@ -45,6 +46,8 @@ type Subnet struct {
 	byNode map[uint64]int32 // by node GUID
 	byPort map[uint64]int32 // end ports by port GUID
 	byLID  []int32          // end ports by LID, or None
+
+	virtual map[int32][]int32 // virtual ports, by the end port that they are at
 }
 
 // New returns an empty subnet.
@@ -108,6 +111,9 @@ func (n *Subnet) Name(p int32) string {
 	text := fmt.Sprintf("%s %#016x port %d", strings.ToLower(node.Info.NodeType.String()), node.Info.NodeGUID, n.Ports[p].Num)
 	if d := node.Desc.String(); d != "" {
 		text += fmt.Sprintf(" (%q)", d)
+	}
+	if v := n.Ports[p].Index; v != 0 {
+		text += fmt.Sprintf(" virtual port %d", v)
 	}
 	return text
 }
