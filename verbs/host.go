@@ -170,7 +170,7 @@ func Embed(cfg Config) (*Host, error) {
 	if name == "" {
 		name = programName()
 	}
-	h, err := within(dh, name, dh)
+	h, err := within(dh, name, dh, nil)
 	if err != nil {
 		dh.Close()
 		return nil, wrap("embed", err)

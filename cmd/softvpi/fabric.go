@@ -24,6 +24,7 @@ import (
 	"github.com/softvpi/softvpi/internal/os/inputfile"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
+	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad/server"
@@ -143,7 +144,8 @@ func (c fabricRunCmd) serve(ctx context.Context, r *live.Rack, t *topology.Topol
 	}
 	if c.SM {
 		work.Go(func() {
-			if err := r.Manage(ctx, live.ManagerPlace(t), service.Config{Files: files}); err != nil {
+			cfg := subnet.Config{Virtual: subnet.VirtualEnable}
+			if err := r.Manage(ctx, live.ManagerPlace(t), service.Config{Files: files, Subnet: cfg}); err != nil {
 				stop(err)
 			}
 		})

@@ -63,7 +63,7 @@ type FunctionStatus struct {
 
 // FunctionFabric is what a virtual function has of an InfiniBand port.
 type FunctionFabric struct {
-	LID   uint16   `json:"lid"`             // the port's; 0: none yet
+	LID   uint16   `json:"lid"`             // its own, or the port's; 0: none yet
 	Asked []string `json:"guids_asked"`     // for its rows of the port's GUIDInfo; auto: what the subnet manager chooses
 	GUIDs []string `json:"guids,omitempty"` // that it has: its GIDs are the subnet's prefix with them
 	Cause string   `json:"cause,omitempty"` // why it has not all of them
@@ -158,16 +158,16 @@ func (f *FunctionStatus) WriteText(w io.Writer) {
 	if f.Link != "auto" {
 		state += " (link=" + f.Link + ")"
 	}
-	identity, cause := f.MAC, ""
+	identity, cause, lid := f.MAC, "", uint16(0)
 	if f.Fabric != nil {
-		identity, cause = strings.Join(f.Fabric.Asked, "+"), f.Fabric.Cause
+		identity, cause, lid = strings.Join(f.Fabric.Asked, "+"), f.Fabric.Cause, f.Fabric.LID
 	}
 	fmt.Fprintf(w, "  VF %s  %s  %s", f.Name, identity, f.Address)
 	for _, x := range []struct {
 		say  bool
 		text string
 	}{{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {f.Fabric != nil && f.PKeysGiven != "default", "P_Keys " + f.PKeysGiven},
-		{true, state}, {cause != "", cause}, {f.Max != 0, fmt.Sprintf("at most %g Mb/s", f.Max)},
+		{lid != 0, fmt.Sprint("LID ", lid)}, {true, state}, {cause != "", cause}, {f.Max != 0, fmt.Sprintf("at most %g Mb/s", f.Max)},
 		{f.Min != 0, fmt.Sprintf("at least %g Mb/s", f.Min)}, {f.NoRDMA, "no RDMA"}, {f.Trust, "trusted"},
 		{f.Group != "", "group " + clean(f.Group)},
 		{f.TAP != "", "tap " + clean(f.TAP)}, {f.Visible == "netns", "visible in its network namespace alone"},

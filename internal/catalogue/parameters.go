@@ -160,8 +160,8 @@ func portParameters(port int) []Parameter {
 		{
 			Name: name("SRIOV_IB_ROUTING_MODE"), Generations: MLX5, Status: Built, Choices: []Choice{{0, "GID", "by GID"},
 				{1, "LID", "by LID, as virtual functions with IPoIB need it"}},
-			Description: "How InfiniBand packets find virtual functions of port %d: by alias GIDs, with the port's LID. By LID the port has no virtual " +
-				"functions, since they have no LIDs of their own here.",
+			Description: "How InfiniBand packets find virtual functions of port %d: by alias GIDs, with the port's LID, or by LIDs of their own, " +
+				"which a subnet manager gives them that enables virtualization (virt_enable 2).",
 			Chosen:  "The value 0, and the default.",
 			Sources: from(virtualization, "Configuring IPoIB in SR-IOV: Firmware Configuration"),
 		},

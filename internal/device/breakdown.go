@@ -130,6 +130,9 @@ func (a *adapter) stand() *port.Station {
 		Attached: a.attached, Carried: a.counted(&a.carried.rdma), Sleeps: a.followStation})
 	if a.ib != nil {
 		s.Owns, s.Virtual = a.ownsGID, a.virtual()
+		if a.cfg.byLID {
+			s.OwnsLID = a.ownsLID
+		}
 	}
 	if a.virtual() {
 		s.SetShare(a.host.now(), a.cfg.Virtual.Share)

@@ -153,6 +153,7 @@ type AdapterConfig struct {
 	Virtual       *Virtual
 	virtualOf     uint32 // whose
 	aliases       AliasGUIDs
+	byLID         bool  // it has a LID of its own at an InfiniBand port
 	ofHost        bool  // it is a VLAN interface of an adapter, see AddVLAN
 	ofTenant      bool  // it is one of a virtual function
 	priority      uint8 // of that

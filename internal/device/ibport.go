@@ -27,7 +27,9 @@ func (a *adapter) newIBPort(transaction uint64, owner *adapter) (*ibport.Port, e
 		}
 		a.number = n
 		share := a.shareIB()
-		c.Share, c.Aliases = &share, owner.ib.Ask
+		if c.Share = &share; share.Virtual == 0 {
+			c.Aliases = owner.ib.Ask
+		}
 	}
 	p, err := ibport.New(c)
 	if err != nil {

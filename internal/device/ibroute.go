@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -100,4 +101,16 @@ func (a *adapter) near(ip netip.Addr) (ib.GID, bool) {
 		}
 	}
 	return ib.GID{}, false
+}
+
+// FabricPort returns what an adapter or a virtual function has of its InfiniBand port, and a number that changes with it. The errors are
+// those of SetResolver.
+func (h *Host) FabricPort(index uint32) (p link.Port, seen uint64, err error) {
+	h.lock()
+	defer h.unlock()
+	a, err := h.infiniBand(index)
+	if err != nil {
+		return link.Port{}, 0, err
+	}
+	return *a.ib.Settings(), a.ib.Taken(), nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/function/rdma/ibport"
+	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -46,6 +47,10 @@ func (p *portLoop) freeVirtual(name string, rows int) (int, error) {
 // shareIB returns what a virtual function has of its InfiniBand port.
 func (a *adapter) shareIB() ibport.Share {
 	v, g := a.cfg.Virtual, &a.cfg.aliases
+	if a.cfg.byLID {
+		return ibport.Share{Virtual: a.virtualPort(), Aliases: [ibport.VirtualGIDs]uint64{a.cfg.GUID}, Used: 1,
+			Keys: slices.Clone(v.PKeys.Keys[:v.PKeys.Used]), AllKeys: v.PKeys.All, Down: v.Link == LinkDown}
+	}
 	return ibport.Share{First: ibport.FirstRow(a.number), Aliases: g.List, Used: max(g.Used, 1),
 		Keys: slices.Clone(v.PKeys.Keys[:v.PKeys.Used]), AllKeys: v.PKeys.All,
 		Down: v.Link == LinkDown}
@@ -56,14 +61,45 @@ func (a *adapter) reshare() {
 	if a.ib != nil && a.virtual() {
 		a.ib.SetShare(a.shareIB())
 		a.cut()
+		a.port.tellVirtual(nil)
 	}
 }
+
+// virtualPort is the index of the virtual port of a virtual function with a LID of its own.
+func (a *adapter) virtualPort() uint16 { return uint16(a.number) + 1 }
+
+// tellVirtual tells the fabric which virtual ports there are: those of all virtual functions with LIDs of their own, but the one that is
+// leaving and those that an administrator keeps down.
+func (p *portLoop) tellVirtual(but *adapter) {
+	var list []link.VirtualPort
+	var to link.VirtualPorts
+	for _, o := range p.functions {
+		switch {
+		case o.ib == nil:
+			return
+		case !o.virtual():
+			if o.cfg.Link != nil {
+				to, _ = o.cfg.Link.Capabilities().Fabric.(link.VirtualPorts)
+			}
+		case o != but && o.cfg.byLID && !o.switchedDown():
+			list = append(list, link.VirtualPort{Index: o.virtualPort(), GUID: o.cfg.GUID})
+		}
+	}
+	same := func(a, b link.VirtualPort) bool { return a.Index == b.Index && a.GUID == b.GUID }
+	if to != nil && !slices.EqualFunc(list, p.virtual, same) {
+		p.virtual = list
+		to.SetVirtual(list)
+	}
+}
+
+// ownsLID reports whether packets to a LID are for a virtual function alone.
+func (a *adapter) ownsLID(l ib.LID) bool { return a.ib.Has(l) }
 
 // reserve leaves rows of an InfiniBand port's GID table to its virtual functions, if it has any but the one that is leaving.
 func (p *portLoop) reserve(but *adapter) {
 	from := 0
 	for _, o := range p.functions {
-		if o != but && o.virtual() {
+		if o != but && o.virtual() && !o.cfg.byLID {
 			from = ibport.PhysicalGIDs
 		}
 	}
@@ -72,6 +108,7 @@ func (p *portLoop) reserve(but *adapter) {
 			o.ib.Reserve(from)
 		}
 	}
+	p.tellVirtual(but)
 }
 
 // ownsGID reports whether packets to a GID are for an adapter at an InfiniBand port.

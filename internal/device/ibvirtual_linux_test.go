@@ -118,3 +118,65 @@ func TestVirtualIB_Partitions(t *testing.T) {
 	red.event(command.EventPKeyChange)
 	exchange(t, connect(red.idleQP(), blue.idleQP()), 20000)
 }
+
+// ofLIDs makes a virtual function have a LID of its own.
+func ofLIDs(c *FunctionConfig) { c.ByLID = true }
+
+// TestVirtualIB_LIDs: with a subnet manager that enables virtualization virtual functions have LIDs of their own, and reach each other,
+// their physical function and the outside by them, on whatever path.
+func TestVirtualIB_LIDs(t *testing.T) {
+	f := newIBFabric(t, 2, subnet.Config{Virtual: subnet.VirtualEnable})
+	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
+	i := f.add(h, 0, AdapterConfig{Addr: netip.MustParseAddr("10.79.0.1")})
+	j := f.add(g, 1, AdapterConfig{Addr: netip.MustParseAddr("10.79.0.3")})
+	one, third := newProgram(t, h, i), newProgram(t, g, j)
+	_, a := ibVF(f, h, 10, ofLIDs)
+	index, b := ibVF(f, h, 11, ofLIDs)
+	_, c := ibVF(f, h, 12, nil) // by an alias, at the same port
+	lids := map[uint16]string{}
+	for name, p := range map[string]*program{"pf": one, "a": a, "b": b, "third": third} {
+		info, err := p.c.Port(bg, 0)
+		p.check(err)
+		if lids[info.LID] != "" || info.LID == 0 || info.LMC != 0 {
+			t.Errorf("%s has LID %d and LMC %d, as %q", name, info.LID, info.LMC, lids[info.LID])
+		}
+		lids[info.LID] = name
+	}
+	for _, p := range []PathPolicy{PathAuto, PathWire} {
+		for i := range h.Snapshot().Adapters {
+			_ = h.SetPath(uint32(i), p)
+		}
+		for _, x := range [][2]*program{{a, b}, {b, a}, {a, one}, {one, b}, {a, third}, {third, b}, {a, c}, {c, b}, {c, one}} {
+			exchange(t, connect(x[0].idleQP(), x[1].idleQP()), 20000)
+		}
+	}
+	gids, err := a.c.GIDs(bg, 0)
+	a.check(err)
+	if s := status(t, h, "vf10"); len(gids) != 1 || netip.AddrFrom16(gids[0].GID) != gid.Of(gid.LinkLocal, 0x0200_0000_0000_000a) ||
+		s.Fabric == nil || s.Fabric.Why != nil || s.Fabric.LID == 0 || s.Fabric.Aliases[0] != 0x0200_0000_0000_000a {
+		t.Errorf("it has %+v, and its status is %+v", gids, s.Fabric)
+	}
+	before := status(t, h, "vf11").Fabric.LID
+	b.check(h.SetFunction(index, Virtual{Link: LinkDown}))
+	b.event(command.EventPortDown)
+	b.check(h.SetFunction(index, Virtual{}))
+	b.event(command.EventPortActive)
+	if now := status(t, h, "vf11").Fabric.LID; now != before {
+		t.Errorf("it has LID %d after its link was down, it had %d", now, before)
+	}
+	exchange(t, connect(b.idleQP(), third.idleQP()), 20000)
+}
+
+// TestVirtualIB_NotVirtual: with a subnet manager that does not enable virtualization a virtual function by LID is down, and says why.
+func TestVirtualIB_NotVirtual(t *testing.T) {
+	f := newIBFabric(t, 2, subnet.Config{})
+	h := newHost(t, Config{Seed: 1})
+	f.add(h, 0, AdapterConfig{Addr: netip.MustParseAddr("10.79.0.1")})
+	if _, err := h.AddFunction(FunctionConfig{Name: "vf", GUID: 7, Addr: netip.MustParsePrefix("10.79.0.9/24"), ByLID: true}); err != nil {
+		t.Fatal(err)
+	}
+	f.until(h, func() bool { return h.adapters[0].up() && h.adapters[1].fabricStatus().Why != nil })
+	if s := status(t, h, "vf"); s.Up || s.Fabric.LID != 0 {
+		t.Errorf("it is up: %v, and its status is %+v", s.Up, s.Fabric)
+	}
+}

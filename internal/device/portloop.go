@@ -16,9 +16,10 @@ type portLoop struct {
 	port.Port
 	host      *Host
 	functions []*adapter
-	awake     []*adapter    // functions that turns ask; see relist
-	owners    []*adapter    // functions with links of their own
-	nics      []*nic        // Ethernet functions, with their hosts
+	awake     []*adapter // functions that turns ask; see relist
+	owners    []*adapter // functions with links of their own
+	nics      []*nic     // Ethernet functions, with their hosts
+	virtual   []link.VirtualPort
 	polling   []polling     // ways in which its adapters want to be polled
 	raw       int           // adapters with raw packet QPs
 	agent     *agent        // of LLDP; nil: none

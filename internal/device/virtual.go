@@ -55,6 +55,8 @@ type FunctionConfig struct {
 	// Aliases are its GUIDs at an InfiniBand port, and GUID the one that it calls itself until it has the first of them.
 	Aliases AliasGUIDs
 	GUID    uint64
+	// ByLID gives it a virtual port of the InfiniBand port, with a LID of its own, whose GUID is GUID; it has no aliases then.
+	ByLID bool
 	// Ethernet is its Ethernet function; nil: it has none.
 	Ethernet *EthernetConfig
 }
@@ -132,7 +134,7 @@ func (h *Host) functionConfig(f FunctionConfig) (AdapterConfig, error) {
 	cfg.Name, cfg.Addr, cfg.MAC, cfg.VLAN, cfg.GUID = f.Name, f.Addr.Addr(), f.MAC, f.VLAN, 0
 	cfg.Addrs, cfg.Networks, cfg.FollowInterface, cfg.Device, cfg.Port = nil, []netip.Prefix{f.Addr}, false, "", 1
 	cfg.Link, cfg.Ethernet, cfg.ShareWith, cfg.Disabled, cfg.NoRawPackets, cfg.NoRDMA = nil, f.Ethernet, &owner, false, false, false
-	cfg.aliases = f.Aliases
+	cfg.aliases, cfg.byLID = f.Aliases, f.ByLID && o.ib != nil
 	if o.ib != nil {
 		cfg.MAC, cfg.GUID = [6]byte{}, f.GUID
 	}
@@ -280,7 +282,7 @@ func (h *Host) Functions(owner uint32) (list []FunctionStatus) {
 			f.Switch = *s.Counters(a.at)
 		}
 		for _, c := range h.clients {
-			if c.only == a {
+			if c.only == a && !c.cfg.OfDriver {
 				f.Programs++
 			}
 		}

@@ -249,6 +249,7 @@ func (d *Driver) Close() error {
 	if d.up {
 		d.tellStopped()
 	}
+	d.closeFunctionIPoIB()
 	d.ipoib.close()
 	d.dumps.close()
 	if d.up {

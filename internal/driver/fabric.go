@@ -219,7 +219,7 @@ func (d *Driver) manageSubnet(ctx context.Context, top *topology.Topology) error
 	if c.Off {
 		return nil
 	}
-	cfg := subnet.Config{Priority: c.Priority, Engines: c.Routing, LMC: c.LMC}
+	cfg := subnet.Config{Priority: c.Priority, Engines: c.Routing, LMC: c.LMC, Virtual: c.Virtual()}
 	if c.Partitions != "" {
 		text, err := inputfile.Read(c.Partitions, inputfile.Text)
 		if err == nil {

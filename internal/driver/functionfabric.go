@@ -2,6 +2,7 @@ package driver
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net/netip"
@@ -21,7 +22,7 @@ import (
 // ofFabric are the settings of virtual functions of InfiniBand ports alone, ofFrames those of Ethernet ports'.
 var (
 	ofFabric = []string{"guid", "pkeys"}
-	ofFrames = []string{"mac", "vlan", "vlans", "vsid", "queues", "trust", "tap", "host", "hostpeer", "netns", "visible"}
+	ofFrames = []string{"mac", "vlan", "vlans", "vsid", "queues", "trust", "host", "hostpeer", "visible"}
 )
 
 // neutral are the values of settings of Ethernet ports that ask for nothing.
@@ -34,9 +35,11 @@ func (d *Driver) suits(i uint32, words []string) error {
 		name, value, _ := strings.Cut(w, "=")
 		switch {
 		case fabric && slices.Contains(ofFrames, name) && !slices.Contains(neutral, value):
-			return api.Wrong(name, strconv.Quote(value), "nothing: the port is InfiniBand's, which has guid and pkeys")
+			return api.Wrong(name, strconv.Quote(value), "nothing: the port is InfiniBand's, which has guid, pkeys, tap and netns")
 		case fabric && name == "link" && value == "up":
 			return api.Wrong(name, strconv.Quote(value), "auto, down: an InfiniBand port has no LID without its fabric")
+		case fabric && name == "guid" && d.byLID(i) && (value == "auto" || strings.Contains(value, "+")):
+			return api.Wrong(name, strconv.Quote(value), "one GUID as 0x0200c90000000001: with SRIOV_IB_ROUTING_MODE 1 it is that of the function's own port")
 		case !fabric && slices.Contains(ofFabric, name):
 			return api.Wrong(name, strconv.Quote(value), "nothing: the port is Ethernet's, which has mac and vlan")
 		}
@@ -142,12 +145,13 @@ func (d *Driver) mostFabric(i uint32) int {
 	return ibport.MostVirtual(rows)
 }
 
-// byLID reports whether the virtual functions of an InfiniBand port were to have LIDs of their own.
+// byLID reports whether the virtual functions of an InfiniBand port have LIDs of their own (SRIOV_IB_ROUTING_MODE; WinOF-2 24.4,
+// Configuring IPoIB in SR-IOV).
 func (d *Driver) byLID(i uint32) bool {
 	return d.running[i].effective[fmt.Sprintf("SRIOV_IB_ROUTING_MODE_P%d", d.cfg.Slot(int(i)).Port)] != 0
 }
 
-// aliasTime is how long a new virtual function's alias GUIDs are waited for.
+// aliasTime is how long a new virtual function's alias GUIDs, or the LID of its virtual port, are waited for.
 const aliasTime = 2 * time.Second
 
 // awaitAlias waits until a new virtual function of an active InfiniBand port is up, or it is known why it is not.
@@ -158,7 +162,8 @@ func (d *Driver) awaitAlias(f *virtualFunction) {
 	late := time.After(aliasTime)
 	for {
 		for _, o := range d.host.Functions(f.cfg.Owner) {
-			if o.Name == f.cfg.Name && (o.Up || o.Fabric != nil && o.Fabric.Why != nil) {
+			why := o.Fabric != nil && o.Fabric.Why != nil && !errors.Is(o.Fabric.Why, ibport.ErrNotActive)
+			if o.Name == f.cfg.Name && (o.Up || why) {
 				return
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/hostside"
+	"github.com/softvpi/softvpi/internal/ipoib/service"
 )
 
 // functionHost is who uses the Ethernet function of a virtual function: a network interface, or the card of a virtual machine. It stays
@@ -20,8 +21,9 @@ import (
 type functionHost struct {
 	owner uint32 // adapter
 	place hostPlace
-	end   hostside.End
-	made  fs.FileInfo // the driver's socket, when it was made; nil: there is none
+	end   hostside.End   // nil: it is front
+	front *service.Front // the network interface of an InfiniBand port's virtual function
+	made  fs.FileInfo    // the driver's socket, when it was made; nil: there is none
 }
 
 // lost reports whether the driver's socket is not at its path any more: nobody finds it there.
@@ -46,6 +48,13 @@ func (h *functionHost) state() string {
 		return "attended"
 	}
 	return "waiting"
+}
+
+func (h *functionHost) close() error {
+	if h.end == nil {
+		return h.front.Close()
+	}
+	return h.end.Close()
 }
 
 // hostPlace is where a virtual function's host is. The zero value is none.
@@ -217,8 +226,8 @@ func (d *Driver) checkHost(f *virtualFunction, p hostPlace) error {
 // holds changes.
 func (d *Driver) hostFunction(f *virtualFunction) (*device.EthernetConfig, error) {
 	p := f.host
-	if d.functions.hosted(f, nil); p.kind == "" {
-		return nil, nil
+	if d.functions.hosted(f, nil); p.kind == "" || d.infiniBand(int(f.cfg.Owner)) {
+		return nil, nil // what InfiniBand ports' have is IPoIB
 	}
 	if err := d.checkHost(f, p); err != nil {
 		return nil, err
@@ -304,7 +313,7 @@ func (d *Driver) closeHost(p hostPlace) {
 		return
 	}
 	delete(d.ends, p.word())
-	if err := t.end.Close(); err != nil {
+	if err := t.close(); err != nil {
 		d.log.Warn("the host of a virtual function is not given back", "host", p.word(), "cause", err)
 	}
 }

@@ -30,6 +30,7 @@ type virtualFunction struct {
 	pagesDue clock.Time
 	close    func()        // its socket; nil: it has none
 	end      *functionHost // its host; nil: it has none
+	ipoib    *ipoibPort    // its IPoIB interface; nil: it has none
 }
 
 // decision is what is decided about a virtual function.
@@ -214,6 +215,7 @@ func (d *Driver) stopFunctions(i uint32) {
 func (d *Driver) startFunction(f *virtualFunction) error {
 	defer d.settleQueues(f.cfg.Owner)
 	cfg := f.cfg
+	cfg.ByLID = d.infiniBand(int(cfg.Owner)) && d.byLID(cfg.Owner)
 	var err error
 	if cfg.Ethernet, err = d.hostFunction(f); err != nil || cfg.Ethernet == nil {
 		d.releaseQueue(f)
@@ -229,7 +231,8 @@ func (d *Driver) startFunction(f *virtualFunction) error {
 	}
 	d.functions.settle(f, index, d.host.FunctionNumber(index), true)
 	d.limitPages(f)
-	if f.close == nil {
+	err = d.startFunctionIPoIB(f)
+	if err == nil && f.close == nil {
 		err = d.serveFunction(f)
 	}
 	if err != nil {
@@ -246,6 +249,7 @@ func (d *Driver) stopFunction(f *virtualFunction) {
 		return
 	}
 	d.stopFunctionVLANs(f)
+	d.stopFunctionIPoIB(f)
 	d.functions.settle(f, f.index, f.number, false)
 	d.functionWatch.forget(f.cfg.Owner, f.number)
 	if err := d.host.RemoveFunction(f.index); err != nil {
@@ -300,7 +304,7 @@ func (d *Driver) grants(i int) sriov.Grant {
 		v.Ports = append(v.Ports, sriov.Port{Offered: o.value("*SRIOV") != 0, Allowed: uint32(o.value("*NumVFs")),
 			InfiniBand: d.infiniBand(int(p)), Wire: d.noFunctions(int(p))})
 		if d.infiniBand(int(p)) {
-			v.Ports[n].Rows, v.Ports[n].ByLID = uint32(d.mostFabric(p)), d.byLID(p)
+			v.Ports[n].Rows = uint32(d.mostFabric(p))
 		}
 		if int(p) == i {
 			own = n

@@ -81,9 +81,6 @@ func (d *Driver) mayCreate(i uint32, name string) error {
 
 // roomForFunction returns why an adapter's port has no virtual function, or no more.
 func (d *Driver) roomForFunction(i uint32) error {
-	if d.infiniBand(int(i)) && d.byLID(i) {
-		return fmt.Errorf("%w: %s", api.ErrUnsupported, sriov.ByLID)
-	}
 	if d.infiniBand(int(i)) && len(d.functions.of(i)) >= d.mostFabric(i) {
 		return fmt.Errorf("%w: an InfiniBand port has GIDs for %d virtual functions, and no more", api.ErrUnsupported, d.mostFabric(i))
 	}

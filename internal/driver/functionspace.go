@@ -109,6 +109,9 @@ func (f *virtualFunction) space() (netspace.ID, error) {
 		return netspace.ID{}, command.Errorf(command.Removed, "it has none now")
 	}
 	p, ok := f.end.end.(hostside.Placed)
+	if !ok && f.end.end == nil {
+		return netspace.ID{}, command.Errorf(command.Unsupported, "it is IPoIB's")
+	}
 	if !ok {
 		return netspace.ID{}, command.Errorf(command.Unsupported, "%s is no interface", f.end.end.Kind())
 	}

@@ -173,7 +173,8 @@ func (f *Fabric) vportInfo(r *smaRequest) uint16 {
 // 14.2.5.6).
 func (p *port) setVirtual(x *virtualPort, want *mad.VPortInfo) bool {
 	now := p.stateOf(x.Index)
-	valid := want.State == 0 || want.State == mad.PortDown || want.State == mad.PortArmed && (now == mad.PortInit || now == mad.PortArmed) ||
+	valid := want.State == 0 || want.State == mad.PortDown ||
+		want.State == mad.PortArmed && (now == mad.PortInit || now == mad.PortArmed) ||
 		want.State == mad.PortActive && (now == mad.PortArmed || now == mad.PortActive)
 	if !valid || want.LID > ib.LIDMaxUnicast || want.LID == 0 && want.State >= mad.PortArmed {
 		return false

@@ -14,6 +14,8 @@ func openTAP(string) (End, error) { return nil, errSystem }
 
 func openTAPIn(string, string) (End, error) { return nil, errSystem }
 
+func inSpace(string, func() error) error { return errSystem }
+
 func openSocket(string, string) (End, error) { return nil, errSystem }
 
 func listen(string) (End, error) { return nil, errSystem }

@@ -35,3 +35,7 @@ func OpenTAPIn(space, name string) (End, error) {
 	}
 	return openTAPIn(space, name)
 }
+
+// InSpace calls do in a network namespace, by name (ip netns) or path. Goroutines that do starts are not there. The error is that of do, or
+// says why the namespace is not there.
+func InSpace(space string, do func() error) error { return inSpace(space, do) }

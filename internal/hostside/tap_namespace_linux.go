@@ -14,23 +14,32 @@ import (
 const namedSpaces = "/run/netns"
 
 func openTAPIn(space, name string) (end End, err error) {
+	err = inSpace(space, func() (err error) {
+		end, err = openTAP(name)
+		return err
+	})
+	return end, err
+}
+
+// inSpace calls do in a network namespace, and returns its error, or why the namespace is not there.
+func inSpace(space string, do func() error) (err error) {
 	if !strings.HasPrefix(space, "/") {
 		space = filepath.Join(namedSpaces, space)
 	}
 	there, err := netns.GetFromPath(space)
 	if err != nil {
-		return nil, fmt.Errorf("host: network namespace %s: %w", space, err)
+		return fmt.Errorf("host: network namespace %s: %w", space, err)
 	}
 	defer there.Close()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	here, err := netns.Get()
 	if err != nil {
-		return nil, fmt.Errorf("host: the driver's network namespace: %w", err)
+		return fmt.Errorf("host: the driver's network namespace: %w", err)
 	}
 	defer here.Close()
 	if err := netns.Set(there); err != nil {
-		return nil, fmt.Errorf("host: network namespace %s: %w", space, err)
+		return fmt.Errorf("host: network namespace %s: %w", space, err)
 	}
 	defer func() {
 		if back := netns.Set(here); back != nil {
@@ -38,5 +47,5 @@ func openTAPIn(space, name string) (end End, err error) {
 			err = errors.Join(err, back)
 		}
 	}()
-	return openTAP(name)
+	return do()
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Numbered is a Function of an InfiniBand wire that others share: all have its LIDs, and packets without a global route header are told
-// apart by the queue pairs that they are for, messages for QP1 by what they answer.
+// Numbered is a Function of an InfiniBand wire that others share: those that have no LID of their own have its LIDs, and packets without a
+// global route header are told apart by the queue pairs that they are for, messages for QP1 by what they answer.
 type Numbered interface {
 	Function
 	// HasNumber reports whether it has a queue pair of that number.
@@ -91,7 +91,14 @@ func (w *Wire) byNumber(in *frame.In) *place {
 		if len(b) < ib.LRHLen+ib.GRHLen {
 			return &w.places[0]
 		}
-		return w.owner(ib.GRH(b[ib.LRHLen : ib.LRHLen+ib.GRHLen]).DGID())
+		x := w.owner(ib.GRH(b[ib.LRHLen : ib.LRHLen+ib.GRHLen]).DGID())
+		if x != nil && x.station.OwnsLID != nil && !x.station.OwnsLID(ib.LRH(b).DLID()) {
+			return nil // a GID at another's LID
+		}
+		return x
+	}
+	if x := w.withLID(ib.LRH(b).DLID()); x != nil {
+		return x
 	}
 	bth := b[ib.LRHLen:]
 	qpn := ib.BTH(bth).DestQP()
@@ -113,9 +120,20 @@ func (w *Wire) byNumber(in *frame.In) *place {
 	return &w.places[0]
 }
 
+// withLID returns the place of the station that has a LID alone; nil: the LID is that of the others.
+func (w *Wire) withLID(l ib.LID) *place {
+	for i := range w.places {
+		if s := w.places[i].station; s.OwnsLID != nil && s.OwnsLID(l) {
+			return &w.places[i]
+		}
+	}
+	return nil
+}
+
+// has reports whether a station that shares the wire's LIDs has a queue pair of that number.
 func (x *place) has(qpn ib.QPN) bool {
 	n := x.station.numbered
-	return n != nil && n.HasNumber(uint32(qpn))
+	return n != nil && x.station.OwnsLID == nil && n.HasNumber(uint32(qpn))
 }
 
 // owner returns the place of the station with a GID; nil: nobody here has it.
@@ -138,7 +156,7 @@ func (w *Wire) concerned(m []byte) *place {
 		return &w.places[0]
 	}
 	for i := range w.places {
-		if n := w.places[i].station.numbered; n != nil && n.Expects(m) {
+		if s := w.places[i].station; s.numbered != nil && s.OwnsLID == nil && s.numbered.Expects(m) {
 			return &w.places[i]
 		}
 	}

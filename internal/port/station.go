@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/overlay"
 	"github.com/softvpi/softvpi/internal/wakeup"
 	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // Kind is what a station takes of the frames to its MAC.
@@ -35,6 +36,9 @@ type Station struct {
 	VLAN uint16
 	// Owns reports whether it has a GID, which tells its packets on an InfiniBand wire of several stations. nil: it is the only one.
 	Owns func(gid netip.Addr) bool
+	// OwnsLID reports whether packets to a LID of an InfiniBand wire are for it alone; nil: it shares the LIDs of the others that have none
+	// of their own.
+	OwnsLID func(ib.LID) bool
 	// Virtual stations of an InfiniBand wire send nothing to QP0; Refused counts what they tried.
 	Virtual bool
 	Refused uint64

@@ -52,14 +52,9 @@ type Port struct {
 	InfiniBand bool
 	// Rows is for how many virtual functions an InfiniBand port has GIDs.
 	Rows uint32
-	// ByLID is SRIOV_IB_ROUTING_MODE 1 of it: virtual functions with LIDs of their own, which are not built.
-	ByLID bool
 	// Wire says why its wire has no room for other functions; empty: it has.
 	Wire string
 }
-
-// ByLID says why an InfiniBand port with SRIOV_IB_ROUTING_MODE 1 has no virtual functions.
-const ByLID = "SRIOV_IB_ROUTING_MODE of the port is 1 (LID), and virtual functions share its LID: they are found by alias GIDs (0)"
 
 // Support is what Get-NetAdapterSriov prints as SriovSupport. The manuals print NoVfBarSpace (WinOF-2 24.4, Verifying Sufficient
 // Resources are Available in the Adapter to Enable SR-IOV VFs), for adapters that have no room for their virtual functions.
@@ -140,8 +135,6 @@ func (d *Device) off(p *Port) string {
 	case d.Generation == catalogue.MLX4 && d.anyInfiniBand():
 		// "SR-IOV cannot be enabled if one of the ports is InfiniBand" (WinOF 5.50, 4.5.3.4.2).
 		return "a port of the device is InfiniBand"
-	case p.InfiniBand && p.ByLID:
-		return ByLID
 	case !p.Offered:
 		return "*SRIOV is 0"
 	case p.Allowed == 0:

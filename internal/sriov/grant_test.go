@@ -25,8 +25,6 @@ func mlx5(total uint32, ports ...Port) Device {
 func TestGrants(t *testing.T) {
 	ib := on(16)
 	ib.InfiniBand, ib.Rows = true, 32
-	byLID := ib
-	byLID.ByLID = true
 	full := on(16)
 	full.Wire = "UDP sockets have one function"
 	closed := mlx5(16, Port{Allowed: 16})
@@ -60,7 +58,6 @@ func TestGrants(t *testing.T) {
 		{"WinOF-2, the other port of InfiniBand", mlx5(16, on(16), ib), []uint32{16, 16}, "", Supported},
 		{"as many as an InfiniBand port has GIDs", mlx5(127, Port{Offered: true, Allowed: 64, InfiniBand: true, Rows: 32}), []uint32{32},
 			"allows the port 32 of 64", Supported},
-		{"by LID", mlx5(16, byLID), []uint32{0}, "SRIOV_IB_ROUTING_MODE", Unknown},
 		{"not offered", closed, []uint32{0}, "*SRIOV is 0", Unknown},
 		{"none allowed", mlx5(16, on(0)), []uint32{0}, "*NumVFs is 0", Unknown},
 		{"none of the device", mlx5(0, on(16)), []uint32{0}, "has none for the port", Supported},

@@ -68,11 +68,13 @@ func TestVirtualPorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := subnet.Config{Virtual: subnet.VirtualEnable, Partitions: keys, PollInterval: time.Second, PollRetries: 2, MKey: 7, MKeyProtect: 1}
+	cfg := subnet.Config{Virtual: subnet.VirtualEnable, Partitions: keys, PollInterval: time.Second, PollRetries: 2, MKey: 7,
+		MKeyProtect: 1}
 	master := w.manager(0, cfg)
 	at, other := fabric.Place{Node: 5, Port: 1}, fabric.Place{Node: 9, Port: 1}
 	w.f.Plug(w.now, at, true)
-	w.f.SetVirtual(w.now, at, []fabric.VirtualPort{{Index: 1, GUID: redGUID}, {Index: 3, GUID: blueGUID}, {Index: 3, GUID: 5}, {Index: 99, GUID: 6}})
+	w.f.SetVirtual(w.now, at, []fabric.VirtualPort{{Index: 1, GUID: redGUID}, {Index: 3, GUID: blueGUID}, {Index: 3, GUID: 5},
+		{Index: 99, GUID: 6}})
 	w.run(time.Second)
 	both := w.active(at, 2)
 	red, blue := both[0], both[1]
@@ -131,7 +133,8 @@ func TestVirtualPorts(t *testing.T) {
 	w.run(time.Second)
 	w.kill(master)
 	w.run(10 * time.Second)
-	if after := w.active(at, 2); after[0].LID != before[0].LID || after[1].LID != before[1].LID || after[0].Reregister == before[0].Reregister {
+	after := w.active(at, 2)
+	if after[0].LID != before[0].LID || after[1].LID != before[1].LID || after[0].Reregister == before[0].Reregister {
 		t.Errorf("after a takeover %+v, before %+v; want the same LIDs, and clients asked to reregister", after, before)
 	}
 }

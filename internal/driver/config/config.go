@@ -105,7 +105,7 @@ func decode(r io.Reader) (Config, error) {
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return fmt.Errorf("unknown field %s; allowed: socket, state, programs, limits with memory, memory_per_user, memory_per_program, descriptors_per_program, containers with count, memory, descriptors, quotas, readers, manage with listen, certificate, key, token_file, web, skip_self_check, fault_injection, virtual_switches with name, adapter, iov, packetdirect, vfp, adapters with function, settings, overlay, trace with level, levels, megabytes, file, "+
-			"update_gid_timer_frequency, fabric with connect, netlist, rate, timing, name, cables, key, subnet_manager (true, false, or an object with off, priority, routing, partitions, lmc, dir), "+
+			"update_gid_timer_frequency, fabric with connect, netlist, rate, timing, name, cables, key, subnet_manager (true, false, or an object with off, priority, routing, partitions, lmc, dir, virt_enable), "+
 			"adapters with name, generation, link, device, node, port, address, interface, datagram, peer, switch, pvid, trunk, team with of, type, hash, no_fail_back_to_primary, slow_lacp, passive_lacp, members with interface, tap, switch, datagram, peer, primary, set_team_mac_address, prefix, gateway, mac, vlan, no_probes, link_mtu, host, host_peer, wake, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, frames, any_source_port, speed, limit_speed, disabled", field)
 	}
 	var field *api.FieldError

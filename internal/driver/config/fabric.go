@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/link/cable"
+	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/internal/tun"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -62,6 +63,16 @@ type SubnetManager struct {
 	// Dir is a directory in which the ports' LIDs and registrations are kept between starts; empty: they
 	// are not kept.
 	Dir string `json:"dir,omitempty"`
+	// VirtEnable is what it does about virtual ports, 0 to 2 as in OpenSM's options file; nil: 2, it enables them.
+	VirtEnable *uint8 `json:"virt_enable,omitempty"`
+}
+
+// Virtual returns what it does about virtual ports.
+func (s *SubnetManager) Virtual() subnet.Virtualization {
+	if s.VirtEnable == nil {
+		return subnet.VirtualEnable
+	}
+	return subnet.Virtualization(*s.VirtEnable)
 }
 
 // UnmarshalJSON accepts true, false or an object.
@@ -151,6 +162,9 @@ func (s *SubnetManager) complete() error {
 	}
 	if s.LMC > 7 {
 		return api.Wrong("subnet_manager.lmc", fmt.Sprint(s.LMC), "0 to 7")
+	}
+	if s.VirtEnable != nil && *s.VirtEnable > uint8(subnet.VirtualEnable) {
+		return api.Wrong("subnet_manager.virt_enable", fmt.Sprint(*s.VirtEnable), "0 (leave virtual ports alone), 1 (disable them), 2 (enable them)")
 	}
 	for _, e := range s.Routing {
 		if !slices.Contains(routing.EngineNames(), e) {

@@ -61,7 +61,7 @@ func (g *ground) manage(host int) {
 	done := make(chan error, 1)
 	limits := subnet.DefaultLimits()
 	limits.PacketLife, limits.HOQLife, limits.LeafHOQLife = 20, 20, 20
-	cfg := service.Config{Subnet: subnet.Config{Limits: &limits}}
+	cfg := service.Config{Subnet: subnet.Config{Limits: &limits, Virtual: subnet.VirtualEnable}}
 	go func() { done <- g.Manage(ctx, fabric.Place{Node: host, Port: 1}, cfg) }()
 	g.Cleanup(func() {
 		stop()

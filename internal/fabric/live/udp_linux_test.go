@@ -95,6 +95,41 @@ func TestFramesCrossUDP(t *testing.T) {
 	}
 }
 
+// TestVirtualPortsCrossUDP: an adapter's virtual ports are known to the fabric, and what the subnet manager makes of them to the adapter,
+// also of so many that a message of theirs is longer than the datagrams of frames. When the link is pulled out they are gone, and come
+// again.
+func TestVirtualPortsCrossUDP(t *testing.T) {
+	for _, portable := range []bool{false, true} {
+		g := newGround(t, 2, Options{})
+		g.manage(1)
+		at, _ := g.overUDP(anyPort(), nil)
+		cfg := udpConfig(at, "node00000")
+		cfg.Portable = portable
+		l, news := farAt(t, cfg)
+		var want []link.VirtualPort
+		for i := range uint16(fabric.MostVirtual) {
+			want = append(want, link.VirtualPort{Index: i + 1, GUID: 0x0200_0000_0000_0100 + uint64(i)})
+		}
+		l.SetVirtual(want)
+		all := func() bool {
+			have, lids := l.Port().Virtual, map[ib.LID]bool{}
+			for i := range have {
+				if v := &have[i]; v.Index != want[i].Index || v.GUID != want[i].GUID || v.State != mad.PortActive ||
+					v.PKeys[0] != ib.PKeyDefault {
+					return false
+				}
+				lids[have[i].LID] = true
+			}
+			return len(lids) == len(want) && !lids[0] && l.Port().Virtualized
+		}
+		until(t, news, all)
+		l.SetPlugged(false)
+		until(t, news, func() bool { return l.Port().Virtual == nil })
+		l.SetPlugged(true)
+		until(t, news, all)
+	}
+}
+
 // someCross sends frames some of which may be lost, checks that those that arrive are in order, and returns their
 // number.
 func someCross(t testing.TB, a, b *cable.Link, count uint64) (came uint64) {

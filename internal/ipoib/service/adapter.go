@@ -22,7 +22,7 @@ const lookAgain = time.Second
 type Device struct {
 	host  *device.Host
 	index uint32
-	link  link.InfiniBand
+	look  func() (p link.Port, seen uint64) // the port, and a number that changes with it
 	verbs *verbs.Host
 	dev   *verbs.Device
 	ctx   context.Context
@@ -41,11 +41,31 @@ func NewDevice(h *device.Host, index uint32, name string, l link.InfiniBand, ran
 	if err != nil {
 		return nil, nil, err
 	}
+	return newDevice(h, index, name, v, func() (link.Port, uint64) {
+		seen := l.Changes() // before: what changes then is seen again
+		return l.Port(), seen
+	}, random)
+}
+
+// NewFunctionDevice is NewDevice for a virtual function of h at an InfiniBand port, by its index and name.
+func NewFunctionDevice(h *device.Host, index uint32, name string, random func() uint64) (*Device, *Port, error) {
+	v, err := verbs.WithinFunction(h, "IPoIB on "+name, index)
+	if err != nil {
+		return nil, nil, err
+	}
+	return newDevice(h, index, name, v, func() (p link.Port, seen uint64) {
+		p, seen, _ = h.FabricPort(index) // one that is gone has no port, which is down
+		return p, seen
+	}, random)
+}
+
+func newDevice(h *device.Host, index uint32, name string, v *verbs.Host, look func() (link.Port, uint64),
+	random func() uint64) (*Device, *Port, error) {
 	dev, err := v.Device(name)
 	if err != nil {
 		return nil, nil, errors.Join(err, v.Close())
 	}
-	d := &Device{host: h, index: index, link: l, verbs: v, dev: dev, asked: map[uint64]struct{}{}}
+	d := &Device{host: h, index: index, look: look, verbs: v, dev: dev, asked: map[uint64]struct{}{}}
 	d.ctx, d.end = context.WithCancel(context.Background())
 	p := newPort(d, random)
 	d.port = p
@@ -66,7 +86,7 @@ func (d *Device) watch(p *Port, w *verbs.Watcher) {
 	defer w.Close()
 	seen := uint64(0)
 	for d.ctx.Err() == nil {
-		if n := d.link.Changes(); n != seen {
+		if _, n := d.look(); n != seen {
 			seen = n
 			p.changed()
 		}
@@ -78,7 +98,7 @@ func (d *Device) watch(p *Port, w *verbs.Watcher) {
 
 // Port implements Adapter.
 func (d *Device) Port() ipoib.Port {
-	p := d.link.Port()
+	p, _ := d.look()
 	out := ipoib.Port{Active: p.State == mad.PortActive, LID: p.LID, LMC: p.LMC, SMLID: p.SMLID, SMSL: p.SMSL, PKeys: p.PKeys, MTU: p.MTU,
 		Reregister: p.Reregister}
 	if len(p.GUIDs) > 0 {

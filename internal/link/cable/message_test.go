@@ -35,6 +35,35 @@ func TestMessages(t *testing.T) {
 	if got, err := parsePort(PortMessage(&p)); err != nil || !reflect.DeepEqual(got, p) {
 		t.Errorf("port: %+v (%v), want %+v", got, err, p)
 	}
+	for i := range 3 {
+		keys := make([]ib.PKey, link.VirtualKeys)
+		keys[i] = 0x8001
+		p.Virtual = append(p.Virtual, link.VirtualPort{Index: uint16(i + 1), GUID: uint64(i + 5), State: mad.PortArmed, LID: 9, PKeys: keys,
+			Reregister: 4})
+	}
+	p.Virtualized = true
+	if got, err := parsePort(PortMessage(&p)); err != nil || !reflect.DeepEqual(got, p) {
+		t.Errorf("port with virtual ones: %+v (%v), want %+v", got, err, p)
+	}
+	if _, err := parsePort(PortMessage(&p)[:len(PortMessage(&p))-1]); err == nil {
+		t.Error("a virtual port that is cut short is no error")
+	}
+	wanted := []link.VirtualPort{{Index: 1, GUID: 5}, {Index: 32, GUID: 1 << 63}}
+	if got, ok, err := ParseVirtual(virtualMessage(wanted)); err != nil || !ok || !reflect.DeepEqual(got, wanted) {
+		t.Errorf("virtual ports: %+v, %v (%v), want %+v", got, ok, err, wanted)
+	}
+	if got, ok, err := ParseVirtual(virtualMessage(nil)); err != nil || !ok || got != nil {
+		t.Errorf("no virtual ports: %+v, %v (%v)", got, ok, err)
+	}
+	if got := virtualMessage(make([]link.VirtualPort, 40)); len(got) != 1+32*10 {
+		t.Errorf("40 virtual ports are %d bytes, want those of 32", len(got))
+	}
+	if _, _, err := ParseVirtual(make([]byte, 1+33*10)); err != nil {
+		t.Errorf("another message: %v", err)
+	}
+	if _, _, err := ParseVirtual(append([]byte{kindVirtual}, make([]byte, 33*10)...)); err == nil {
+		t.Error("33 virtual ports are no error")
+	}
 	v := link.Violation{Kind: link.QKeyViolation, Key: 1, SLID: 2, DLID: 3, SL: 4, SourceQP: 5, DestQP: 6, SGID: ib.GID{7}, DGID: ib.GID{8}}
 	if obeys, asks, err := ParsePauses(pausesMessage(pause.Only(1<<3), pause.Whole)); err != nil || obeys != pause.Only(1<<3) ||
 		asks != pause.Whole {
@@ -67,12 +96,17 @@ func FuzzMessages(f *testing.F) {
 	f.Add(w.Append(nil))
 	f.Add(PortMessage(&link.Port{MTU: 1, MaxMTU: 5}))
 	f.Add(violationMessage(&link.Violation{}))
+	f.Add(PortMessage(&link.Port{MTU: 1, MaxMTU: 5, Virtual: []link.VirtualPort{{Index: 1}}}))
+	f.Add(virtualMessage([]link.VirtualPort{{Index: 1, GUID: 2}}))
 	f.Add(pausesMessage(pause.Whole, pause.Only(1<<3)))
 	f.Add((&Incident{Kind: "storm", Text: "s[1]"}).Message())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = ParseHello(b)
 		_, _ = parseWelcome(b)
 		_, _ = ParseViolation(b)
+		if want, _, err := ParseVirtual(b); err == nil && len(want) > mostVirtual {
+			t.Errorf("accepted %d virtual ports", len(want))
+		}
 		_, _, _ = ParsePauses(b)
 		_, _ = parseIncident(b)
 		if p, err := parsePort(b); err == nil && (p.MTU.Bytes() < 256 || p.MTU.Bytes() > 4096 || p.LMC > 7) {

@@ -153,10 +153,13 @@ func (w *Wire) begin(kind uint8) {
 func (w *Wire) grant() uint64 { return w.expected - uint64(w.in.held) + w.window }
 
 // Datagrams returns what to send now: datagrams of size bytes, the last of which may be shorter. Call Sent
-// afterwards.
+// afterwards. A message is one datagram however long it is, as that of a port with many virtual ports: IP cuts it.
 func (w *Wire) Datagrams(now clock.Time) (b []byte, size int) {
 	if len(w.out) == 0 {
 		w.bare(now)
+	}
+	if w.closed {
+		return w.out[w.sent:], max(w.size, len(w.out))
 	}
 	return w.out[w.sent:], w.size
 }

@@ -74,6 +74,8 @@ var settings = []struct {
 			func(o *options) *bool { return &o.cfg.AllowBothPKeys }),
 		count("sm_assigned_guid", "byte of the GUIDs that are made up for ports that ask for any, 0 for none", 255,
 			func(o *options) *uint8 { return &o.cfg.AssignedGUID }),
+		count("virt_enable", "virtual ports: 0 leaves them alone, 1 disables and 2 enables them", 2,
+			func(o *options) *subnet.Virtualization { return &o.cfg.Virtual }),
 	}},
 	{"Sweeps", []setting{
 		span("sweep_interval", "seconds between sweeps, 0 for none", time.Second, func(o *options) *time.Duration { return &o.cfg.Sweep }),
@@ -138,7 +140,16 @@ var settings = []struct {
 		slices.Concat(lanesOf("", 0), lanesOf("ca_", laneCA), lanesOf("swe_", laneSwitch), lanesOf("rtr_", laneRouter))...)},
 }
 
+// also are other names of keys: NVIDIA's OpenSM says virt_enabled, and WinOF-2 24.4, Configuring IPoIB in SR-IOV, virt_enable.
+var also = map[string]string{"virt_enabled": "virt_enable"}
+
+// foreign are keys that not every OpenSM knows, with the value that says nothing: such a line is written as a comment.
+var foreign = map[string]string{"virt_enable": "0"}
+
 func find(key string) *setting {
+	if name, ok := also[key]; ok {
+		key = name
+	}
 	for _, g := range settings {
 		for i := range g.lines {
 			if g.lines[i].key == key {
@@ -248,7 +259,11 @@ func (o *options) writeConfig(w io.Writer) error {
 	for _, g := range settings {
 		fmt.Fprintf(b, "#\n# %s\n#\n\n", g.title)
 		for _, x := range g.lines {
-			fmt.Fprintf(b, "# %s\n%s %s\n\n", x.help, x.key, x.get(o))
+			comment := ""
+			if none, ok := foreign[x.key]; ok && x.get(o) == none {
+				comment = "#"
+			}
+			fmt.Fprintf(b, "# %s\n%s%s %s\n\n", x.help, comment, x.key, x.get(o))
 		}
 	}
 	return b.Flush()

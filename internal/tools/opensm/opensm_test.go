@@ -200,13 +200,13 @@ func TestConfigurationLines(t *testing.T) {
 	o := defaults()
 	err := o.readConfig(strings.NewReader("# a comment\n\nguid 0x2c90300001001\nsweep_interval=5\n sweep_on_trap FALSE\nmax_op_vls 0x3\naccum_log_file FALSE\n" +
 		"log_file (null)\nqos TRUE\nqos_max_vls 8\nqos_ca_max_vls 4\nqos_vlarb_low 0:1,1:2\nqos_swe_sl2vl 1,0,15,\nqos_rtr_high_limit 0\nm_key_lookup TRUE\ncc_cct (null)\n" +
-		"cc_ca_cong_setting_ccti_timer 0 0\n"))
+		"cc_ca_cong_setting_ccti_timer 0 0\nvirt_enabled 1\nvirt_enable 2\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := o.qosOf()
 	if o.guid != 0x2c90300001001 || o.cfg.Sweep != 5*time.Second || !o.cfg.IgnoreTraps || o.limits.MaxVLs != 3 || !o.erase ||
-		o.logFile != "" || !o.qos {
+		o.logFile != "" || !o.qos || o.cfg.Virtual != subnet.VirtualEnable {
 		t.Errorf("the options are %+v", o)
 	}
 	if q.CA.Max != 4 || q.Switch.Max != 8 || len(q.Router.Low) != 2 || q.Router.HighLimit != 0 || q.Switch.SLtoVL != [16]uint8{1, 0, 15} ||
@@ -226,6 +226,7 @@ func TestConfigurationLines(t *testing.T) {
 		"qos_sl2vl 16":          "up to 16 lanes",
 		"qos_ca_high_limit 256": "allowed: -1 to 255",
 		"log_flags 0x100":       "allowed: 0 to 0xff",
+		"virt_enabled 3":        "allowed: 0 to 2",
 	} {
 		o := defaults()
 		if err := o.readConfig(strings.NewReader("\n" + line)); err == nil || !strings.Contains(err.Error(), "line 2: ") ||

@@ -36,7 +36,7 @@ var (
 
 // again makes the next Advance ask.
 func (a *alias) again() {
-	if a.due = 0; a.ask == nil {
+	if a.due = 0; a.ask == nil { // as of a virtual port, which has its GUID from the start
 		a.due = clock.Never
 	}
 }

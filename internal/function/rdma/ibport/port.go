@@ -47,6 +47,7 @@ type Port struct {
 	link link.InfiniBand
 	set  link.Port // settings as of the link's change count seen
 	seen uint64
+	took uint64 // how often they were taken
 	keys []ib.PKey
 	// physical is what the link says, of which set is what concerns this one.
 	physical link.Port
@@ -113,6 +114,7 @@ func (p *Port) Changed() bool { return p.link.Changes() != p.seen }
 // Take takes over the port's current settings. Call Resume once the adapter has adapted to them.
 func (p *Port) Take() Changes {
 	p.seen = p.link.Changes()
+	p.took++
 	old, was := p.set, p.physical.State
 	p.set = p.look()
 	n := &p.set
@@ -131,6 +133,9 @@ func (p *Port) Take() Changes {
 	p.client.SetManager(n.SMLID, n.SMSL)
 	return c
 }
+
+// Taken counts the calls of Take.
+func (p *Port) Taken() uint64 { return p.took }
 
 // Resume tells the subnet administration what it may not know after changes: groups and addresses.
 func (p *Port) Resume(now clock.Time, c Changes) {

@@ -23,8 +23,10 @@ func MostVirtual(rows int) int { return max(rows-PhysicalGIDs, 0) / VirtualGIDs 
 // FirstRow returns the first row of virtual function n.
 func FirstRow(n int) int { return PhysicalGIDs + VirtualGIDs*n }
 
-// Share is what a virtual function has of a port whose LIDs it shares.
+// Share is what a virtual function has of a port: its LIDs and rows of its GIDs, or a virtual port.
 type Share struct {
+	// Virtual is the index of its virtual port, which has a LID, a GUID and a partition table of its own; 0: it has none.
+	Virtual uint16
 	// First is its first row of the port's GUIDInfo, of VirtualGIDs.
 	First int
 	// Aliases are the GUIDs that are asked for its rows, as many as given; 0: the subnet manager chooses.
@@ -40,7 +42,7 @@ type Share struct {
 
 // SetShare makes the port a virtual function's view of it, from the next Take on.
 func (p *Port) SetShare(s Share) {
-	if p.share == nil || p.share.First != s.First || p.share.Aliases != s.Aliases || p.share.Used != s.Used {
+	if s.Virtual == 0 && (p.share == nil || p.share.First != s.First || p.share.Aliases != s.Aliases || p.share.Used != s.Used) {
 		p.alias.again()
 	}
 	p.share = &s
@@ -55,8 +57,14 @@ func (p *Port) Reserve(from int) {
 	}
 }
 
-// Management returns the partition by which messages go to the subnet administration: the physical port's, whose QP1 is used.
-func (p *Port) Management() ib.PKey { return member(p.physical.PKeys, ib.PKeyDefault) }
+// Management returns the partition by which messages go to the subnet administration: the physical port's, whose QP1 is used, or that of a
+// virtual port, which has its own.
+func (p *Port) Management() ib.PKey {
+	if p.share != nil && p.share.Virtual != 0 {
+		return member(p.set.PKeys, ib.PKeyDefault)
+	}
+	return member(p.physical.PKeys, ib.PKeyDefault)
+}
 
 // look reads the state of the link's port, as far as it concerns this one.
 func (p *Port) look() link.Port {
@@ -68,6 +76,9 @@ func (p *Port) look() link.Port {
 	v := p.share
 	if v == nil {
 		return s
+	}
+	if v.Virtual != 0 {
+		return p.lookVirtual(s)
 	}
 	s.GUIDs = make([]uint64, VirtualGIDs)
 	for i := range v.Used {
@@ -136,6 +147,9 @@ func (p *Port) Virtual() bool { return p.share != nil }
 func (p *Port) Aliases() (have []uint64, why error) {
 	if p.share == nil {
 		return nil, nil
+	}
+	if p.share.Virtual != 0 {
+		return []uint64{p.share.Aliases[0]}, p.whyDown()
 	}
 	return slices.Clone(p.set.GUIDs), p.alias.err
 }

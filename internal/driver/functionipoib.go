@@ -1,0 +1,142 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/hostside"
+	"github.com/softvpi/softvpi/internal/ipoib/service"
+	"github.com/softvpi/softvpi/internal/tun"
+)
+
+// A virtual function of an InfiniBand port with tap= has an IPoIB interface (WinOF-2 24.4, Configuring IPoIB in SR-IOV), a network
+// interface in whichever namespace. It works by the keys of the adapter. The network interface stays while the function is another one
+// for its programs and while the adapter restarts, so that whoever has it keeps it.
+
+// startFunctionIPoIB starts the IPoIB interface of a virtual function, if it is to have one. The caller holds changes.
+func (d *Driver) startFunctionIPoIB(f *virtualFunction) error {
+	p := f.host
+	if !d.infiniBand(int(f.cfg.Owner)) || p.tap() == "" {
+		return nil
+	}
+	front, err := d.functionFront(f, p)
+	if err != nil {
+		return err
+	}
+	device, port, err := service.NewFunctionDevice(d.host, f.index, f.cfg.Name, rand.Uint64)
+	if err != nil {
+		return err
+	}
+	x := &ipoibPort{device: device, port: port, list: map[string]*service.Interface{}}
+	if err := front.SetOffloads(d.ipoib.offloads(f.cfg.Owner)); err != nil {
+		d.log.Warn("the system does without offloads", "function", f.cfg.Name, "cause", err)
+	}
+	face, err := port.Add(d.ipoib.config(f.cfg.Owner), front.Device, d.ipoib.teller(f.cfg.Owner, f.cfg.Name))
+	if err == nil {
+		err = errors.Join(d.host.SetResolver(f.index, face), d.host.SetInterface(f.index, locate(front.Device)))
+	}
+	if err != nil {
+		x.close()
+		return err
+	}
+	x.list[f.cfg.Name] = face
+	var own []netip.Prefix
+	if !f.cfg.Addr.Addr().IsLinkLocalUnicast() {
+		own = append(own, f.cfg.Addr)
+	}
+	front.Stand(face, own, d.functionAddressed(f.index, f.cfg.Name))
+	f.ipoib = x
+	return nil
+}
+
+// functionAddressed returns what makes the addresses of the interface of a virtual function those by which programs find it. Link-local
+// ones are left to its GIDs.
+func (d *Driver) functionAddressed(index uint32, name string) func(all []netip.Prefix) {
+	var last []netip.Addr
+	return func(all []netip.Prefix) {
+		var ips []netip.Addr
+		for _, x := range all {
+			if a := x.Addr(); !a.IsLinkLocalUnicast() && !slices.Contains(ips, a) {
+				ips = append(ips, a)
+			}
+		}
+		if slices.Equal(ips, last) {
+			return
+		}
+		last = ips
+		if err := d.host.SetAddresses(index, ips); err != nil {
+			d.log.Warn("programs cannot call the virtual function by its addresses", "function", name, "cause", err)
+		}
+	}
+}
+
+// functionFront returns the network interface of a virtual function, which it makes if it is not there.
+func (d *Driver) functionFront(f *virtualFunction, p hostPlace) (*service.Front, error) {
+	if err := d.checkHost(f, p); err != nil {
+		return nil, err
+	}
+	if t := d.ends[p.word()]; t != nil && (t.place != p || t.front == nil) {
+		d.closeHost(p)
+	}
+	t := d.ends[p.word()]
+	if t == nil {
+		front, err := openFront(p)
+		if errors.Is(err, tun.ErrUnsupported) {
+			err = fmt.Errorf("%w: tap: %w", api.ErrUnsupported, err)
+		}
+		if err != nil {
+			return nil, p.refused(err)
+		}
+		t = &functionHost{owner: f.cfg.Owner, place: p, front: front}
+		d.ends[p.word()] = t
+	}
+	d.functions.hosted(f, t)
+	return t.front, nil
+}
+
+// openFront makes a network interface for IPoIB, in the namespace where it is to be.
+func openFront(p hostPlace) (front *service.Front, err error) {
+	var device *tun.Device
+	open := func() (err error) {
+		device, err = tun.Open(p.tap())
+		return err
+	}
+	if p.space == "" {
+		err = open()
+	} else {
+		err = hostside.InSpace(p.space, open)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if front, err = service.NewFront(device); err != nil {
+		return nil, errors.Join(err, device.Close())
+	}
+	return front, nil
+}
+
+// stopFunctionIPoIB ends the IPoIB interface of a virtual function. Its network interface stays, without a carrier.
+func (d *Driver) stopFunctionIPoIB(f *virtualFunction) {
+	if f.ipoib == nil {
+		return
+	}
+	if f.end != nil && f.end.front != nil {
+		f.end.front.Leave()
+	}
+	_ = d.host.SetResolver(f.index, nil)
+	f.ipoib.close()
+	f.ipoib = nil
+}
+
+// closeFunctionIPoIB ends the IPoIB interfaces of all virtual functions, before their adapters are closed.
+func (d *Driver) closeFunctionIPoIB() {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	for _, f := range d.functions.list {
+		d.stopFunctionIPoIB(f)
+	}
+}

@@ -1,0 +1,57 @@
+package driver
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/namespace"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
+)
+
+// TestFunctions_IPoIB: virtual functions of an InfiniBand port have IPoIB interfaces in network namespaces, over which TCP goes, whether
+// they share the port's LID or have LIDs of their own (SRIOV_IB_ROUTING_MODE). The interfaces stay when the adapter restarts with the
+// other mode, and go with their functions.
+func TestFunctions_IPoIB(t *testing.T) {
+	systemtest.Mark(t)
+	namespace.Own(t)
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skip("needs /dev/net/tun")
+	}
+	d := start(t, twoCables(t))
+	defer stop(t, d)
+	red, blue := newSpace(t), newSpace(t)
+	create(t, d, "left", "red", "tap=red0", "netns="+red.path(), "address=192.0.2.11/24")
+	create(t, d, "left", "blue", "tap=blue0", "netns="+blue.path())
+	red.address("red0", "10.7.0.1/24")
+	blue.address("blue0", "10.7.0.2/24")
+	carriers := func() bool {
+		for name, s := range map[string]*space{"red0": red, "blue0": blue} {
+			if l, err := s.h.LinkByName(name); err != nil || l.Attrs().RawFlags&unix.IFF_RUNNING == 0 || l.Attrs().MTU != 2044 {
+				return false
+			}
+		}
+		return true
+	}
+	for _, own := range []bool{false, true} {
+		if own {
+			mlxconfigured(t, d, 0, map[string]uint64{"SRIOV_IB_ROUTING_MODE_P1": 1})
+		}
+		await.Eventually(t, "red and blue have carriers", carriers)
+		r, b, port := functionNamed(t, d, "red").Fabric.LID, functionNamed(t, d, "blue").Fabric.LID, uint16(d.portOf(0).LID)
+		if r == 0 || own && (r == b || r == port || b == port || b == 0) || !own && (r != port || b != port) {
+			t.Errorf("LIDs %d and %d, and the port has %d; own ones: %v", r, b, port, own)
+		}
+		if _, err := red.send(blue, "10.7.0.2", 1<<20, await.Limit); err != nil {
+			t.Errorf("TCP from red to blue, with LIDs of their own: %v: %v", own, err)
+		}
+	}
+	if err := d.RemoveFunction("red"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := red.h.LinkByName("red0"); err == nil {
+		t.Error("the interface of red is there without red")
+	}
+}
