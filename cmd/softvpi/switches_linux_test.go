@@ -348,13 +348,13 @@ func TestDeadlockOfDrivers(t *testing.T) {
 	const cycle = "s0[2] priority 0, s1[3] priority 0, s2[3] priority 0"
 	s.do("circle", "s0,s1,s2")
 	s.run.until(t, "deadlock: these wait for each other: "+cycle)
+	s.do("circle", "none")
+	s.do("flap", "s0[2]", "20ms")
+	s.run.until(t, "deadlock: "+cycle+" go on") // before connections have retried for too long
+	moves()
 	for _, p := range drivers {
 		await.Eventually(t, "events", func() bool {
 			return strings.Contains(p.ok(t, "events", "list"), s.name+": deadlock: these wait for each other: "+cycle)
 		})
 	}
-	s.do("circle", "none")
-	s.do("flap", "s0[2]", "20ms")
-	s.run.until(t, "deadlock: "+cycle+" go on")
-	moves()
 }
