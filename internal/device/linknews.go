@@ -99,7 +99,7 @@ func (p *portLoop) conflict(c link.Conflict) {
 		}
 		a.conflictDue = now.Add(conflictInterval)
 		p.host.log.Warn("somebody else on the wire has the adapter's address", "adapter", a.name, "address", c.Addr,
-			"mac", net.HardwareAddr(c.MAC[:]), "used", !c.Lost)
+			"mac", net.HardwareAddr(c.MAC[:]).String(), "used", !c.Lost)
 		if a.virtual() {
 			continue
 		}

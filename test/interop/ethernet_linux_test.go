@@ -47,7 +47,6 @@ func TestEthernetFunction(t *testing.T) {
 				card = fmt.Sprintf("stream,id=n0,server=off,addr.type=unix,addr.path=%s", vm)
 			}
 			g := bootOn(t, 1500, card)
-			command(t, "ip", "addr", "flush", "dev", "tap0")
 			far := drive(t, filepath.Join(dir, "far"), config.Adapter{Name: "far", Link: config.LinkDatagram, Address: ours.v4,
 				Wire:     config.Wire{Datagram: wire + ".far", Peer: wire, MAC: "02:00:00:00:99:01", Prefix: 24},
 				HostSide: config.HostSide{Host: "tap:nic0"}})

@@ -79,7 +79,7 @@ func bootOn(t *testing.T, mtu int, wire string, cards ...card) *guest {
 // begun starts a guest, until the test ends.
 func begun(t *testing.T, g *guest) *guest {
 	t.Helper()
-	segment(t, g.mtu)
+	segment(t, g.mtu, g.wire)
 	g.dir, g.capture, g.console = site(t), filepath.Join(t.TempDir(), "tap0.pcap"), filepath.Join(t.TempDir(), "console")
 	g.start(t)
 	t.Cleanup(func() { g.stop() })

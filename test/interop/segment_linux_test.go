@@ -36,16 +36,16 @@ func command(t testing.TB, words ...string) string {
 	return string(out)
 }
 
-// segment makes the TAPs of a guest in this process's namespace: tap0, which has SoftVPI's address, carries RoCE;
-// ctl0 carries the commands for the guest.
-func segment(t testing.TB, mtu int) {
+// segment makes the TAPs of a guest in this process's namespace: tap0 carries RoCE if it is the guest's wire, and has SoftVPI's addresses then;
+// ctl0 carries the commands for the guest. On another wire the addresses are an adapter's: were they tap0's, too, the kernel would claim them
+// at every interface.
+func segment(t testing.TB, mtu int, wire string) {
 	t.Helper()
 	tap(t, "tap0")
 	tap(t, "ctl0")
 	for _, step := range []string{
 		"ip link set lo up",
 		"ip link set tap0 mtu " + strconv.Itoa(mtu) + " up",
-		"ip addr add " + ours.v4.String() + "/24 dev tap0",
 		"ip link set ctl0 up",
 		"ip addr add 10.98.0.1/30 dev ctl0",
 		// No request for it before the guest is there. An end of a connection to the guest before may have asked already.
@@ -59,6 +59,10 @@ func segment(t testing.TB, mtu int) {
 			t.Fatal(err)
 		}
 	}
+	if wire != tapWire {
+		return
+	}
+	command(t, "ip", "addr", "add", ours.v4.String()+"/24", "dev", "tap0")
 	command(t, "ip", "addr", "add", ours.v6.String()+"/64", "dev", "tap0", "nodad")
 }
 

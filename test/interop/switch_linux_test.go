@@ -52,7 +52,6 @@ func TestGuestOnASwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := bootOn(t, 1500, fmt.Sprintf("dgram,id=n0,local.type=unix,local.path=%s.peer,remote.type=unix,remote.path=%[1]s", vm))
-	command(t, "ip", "addr", "flush", "dev", "tap0")
 	far := plug("far", config.Adapter{Address: ours.v4, Wire: config.Wire{MAC: "02:00:00:00:99:01", Prefix: 24},
 		HostSide: config.HostSide{Host: "tap:nic0"}})
 	command(t, "ip", "addr", "add", ours.v4.String()+"/24", "dev", "nic0")

@@ -248,7 +248,6 @@ func TestTenants(t *testing.T) {
 	honest.does("ip addr add 10.99.0.3/24 dev honest0 && ip link set honest0 up")
 	bad.does("ip link set bad0 up")
 	g := bootOn(t, 1500, "stream,id=n0,server=off,addr.type=unix,addr.path="+filepath.Join(dir, "m"))
-	command(t, "ip", "addr", "flush", "dev", "tap0")
 	command(t, "sh", "-c", "ip addr add 10.99.0.1/24 dev nic0 && ip link set nic0 up && ip link set nic1 up")
 	ears := map[string]*ear{"the container": listen(t, honest.pid, "honest0"), "the physical function": listen(t, ownThread, "nic0"),
 		"the wire": listen(t, ownThread, "nic1")}
