@@ -54,7 +54,7 @@ func fitting(ctx context.Context, words []string) []string {
 	begun, before := words[len(words)-1], words[:len(words)-1]
 	if toolNamed(before[0]) == nil { // softvpi, whatever its file is called
 		if before = before[1:]; len(before) == 0 {
-			parser, err := newParser(tool.Env{})
+			parser, err := newParser(tool.Env{}, &cli{})
 			if err != nil {
 				return nil
 			}
@@ -80,7 +80,7 @@ func starting(begun string, words []string) (out []string) {
 
 // commandWords returns the words that may come behind those of a command of softvpi.
 func commandWords(ctx context.Context, before []string, begun string) []string {
-	parser, err := newParser(tool.Env{})
+	parser, err := newParser(tool.Env{}, &cli{})
 	if err != nil {
 		return nil
 	}

@@ -75,7 +75,7 @@ func pagesNamed(pages []manual.Page, names ...string) (out []manual.Page) {
 // manualPages returns the pages of softvpi, of its commands, and of the tools. They are made of the tables that parse their command
 // lines.
 func manualPages(ctx context.Context) ([]manual.Page, error) {
-	parser, err := newParser(tool.Env{})
+	parser, err := newParser(tool.Env{}, &cli{})
 	if err != nil {
 		return nil, err
 	}

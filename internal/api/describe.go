@@ -7,7 +7,10 @@ import (
 )
 
 // OpenAPI returns the description of the interface in JSON.
-func (s *Server) OpenAPI() ([]byte, error) { return json.MarshalIndent(s.api.OpenAPI(), "", "  ") }
+func (s *Server) OpenAPI() ([]byte, error) {
+	s.prepare()
+	return json.MarshalIndent(s.api.OpenAPI(), "", "  ")
+}
 
 // describe serves the description of the interface, as JSON and as YAML. Each is made once, when it is first asked for: it is
 // large, and takes a while. huma's own handlers keep it without a lock.

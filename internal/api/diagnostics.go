@@ -64,7 +64,7 @@ type DumpRequest struct {
 }
 
 func (s *Server) diagnosticRoutes(d Diagnostics) {
-	log := newRequestLog(s.cfg.Driver.Overview().Adapters)
+	log := s.calls
 	s.api.UseMiddleware(log.watch)
 	register(s, operation("POST", "/adapters/{name}/reset", "reset-adapter", "Reset an adapter: its connections end, and it starts again"),
 		func(_ context.Context, in *AdapterPath) (*struct{}, error) { return nil, d.ResetAdapter(in.Name) })

@@ -69,8 +69,10 @@ type Server struct {
 	limits  Limits
 	handler http.Handler
 	server  *http.Server
+	prepare func() // makes what follows, once
 	mux     *http.ServeMux
 	api     huma.API
+	calls   *requestLog   // nil: the driver has no diagnostics
 	done    chan struct{} // closed with the server
 	once    sync.Once
 	open    atomic.Int64 // connections
@@ -80,27 +82,40 @@ type Server struct {
 // maxHeader limits the header of a request in bytes.
 const maxHeader = 64 << 10
 
-// New makes a server. ServeUnix and Serve let clients to it.
+// New makes a server. ServeUnix and Serve let clients to it. Its routes are made for the first request: describing all that they take and
+// answer costs as much as a quarter of a driver's start, and few of those that tests start are ever asked.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, limits: cfg.Limits.complete(), done: make(chan struct{})}
 	if s.cfg.Log == nil {
 		s.cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if _, ok := cfg.Driver.(Diagnostics); ok {
+		s.calls = newRequestLog(cfg.Driver.Overview().Adapters)
+	}
+	s.prepare = sync.OnceFunc(s.makeRoutes)
+	s.answers = newAnswers(s.limits.Answers)
+	s.handler = limitBody(s.limits.Body, s.recover(guard(s.answers.bounded(s.limits.Write, http.HandlerFunc(s.route)))))
+	s.server = s.httpServer(s.handler)
+	s.server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return WithAccess(ctx, peerAccess(c))
+	}
+	return s
+}
+
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	s.prepare()
+	s.mux.ServeHTTP(w, r)
+}
+
+func (s *Server) makeRoutes() {
 	s.mux = http.NewServeMux()
-	h := huma.DefaultConfig("SoftVPI driver", cfg.Version)
+	h := huma.DefaultConfig("SoftVPI driver", s.cfg.Version)
 	h.CreateHooks, h.DocsPath, h.SchemasPath = nil, "", "" // no scripts from elsewhere, no $schema in answers
 	h.OpenAPIPath = ""                                     // see describe
 	h.Info.Description = "The management interface of a SoftVPI driver."
 	s.api = humago.New(s.mux, h)
 	s.routes()
 	s.describe()
-	s.answers = newAnswers(s.limits.Answers)
-	s.handler = limitBody(s.limits.Body, s.recover(guard(s.answers.bounded(s.limits.Write, s.mux))))
-	s.server = s.httpServer(s.handler)
-	s.server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return WithAccess(ctx, peerAccess(c))
-	}
-	return s
 }
 
 func (s *Server) httpServer(h http.Handler) *http.Server {

@@ -145,4 +145,4 @@ func (p Path) names() int { return len(p.split()) }
 
 // fold returns the form in which names are compared: each character in upper case by itself, as in
 // Windows.
-func fold(s string) string { return strings.Map(unicode.ToUpper, s) }
+func fold(s string) string { return strings.ToUpper(s) }

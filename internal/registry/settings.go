@@ -38,8 +38,15 @@ func (r *Registry) Settings(a Adapter) []Setting {
 	root := r.root.Load()
 	keys := catalogue.KeysFor(a.Target())
 	out := make([]Setting, 0, len(keys))
+	found := map[catalogue.Place]spot{} // there are a few places for hundreds of keys
 	for _, k := range keys {
-		out = append(out, r.used(root, a, root.setting(a, k)))
+		p := a.place(k)
+		at, ok := found[p]
+		if !ok {
+			at = root.spot(p)
+			found[p] = at
+		}
+		out = append(out, r.used(root, a, root.settingAt(a, k, at)))
 	}
 	return out
 }
@@ -77,8 +84,23 @@ func (r *Registry) used(root *node, a Adapter, s Setting) Setting {
 
 // setting reads one key.
 func (n *node) setting(a Adapter, k catalogue.Key) Setting {
-	s := Setting{Key: k, Name: k.Name, Path: keyPath(a.place(k))}
-	if at := n.find(s.Path); at != nil {
+	return n.settingAt(a, k, n.spot(a.place(k)))
+}
+
+// spot is a place of the catalogue in a tree.
+type spot struct {
+	path Path
+	key  *node // nil: there is none
+}
+
+func (n *node) spot(p catalogue.Place) spot {
+	path := keyPath(p)
+	return spot{path, n.find(path)}
+}
+
+func (n *node) settingAt(a Adapter, k catalogue.Key, where spot) Setting {
+	s := Setting{Key: k, Name: k.Name, Path: where.path}
+	if at := where.key; at != nil {
 		for _, name := range spellings(k) {
 			v, ok := at.values[fold(name)]
 			if !ok {
