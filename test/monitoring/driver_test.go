@@ -12,11 +12,9 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/connected"
 	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 	"github.com/softvpi/softvpi/internal/testbed/leaks"
-	"github.com/softvpi/softvpi/nd"
-	"github.com/softvpi/softvpi/rdmanet"
-	"github.com/softvpi/softvpi/verbs"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }
@@ -70,32 +68,7 @@ const message = 20000
 // send starts a flow, until it is stopped or the test ends.
 func send(t *testing.T, socket string, from, to netip.Addr) *flow {
 	t.Helper()
-	open := func(addr netip.Addr) *nd.Adapter {
-		p, err := nd.Open(t.Context(), nd.Options{Mode: verbs.Attached, Socket: socket})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = p.Close() }) // its connections are still open
-		a, err := p.OpenAdapterAt(addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
-	server := rdmanet.ListenConfig{Adapter: open(to)}
-	l, err := server.Listen(t.Context(), netip.AddrPortFrom(to, 7001).String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dialer := rdmanet.Dialer{Adapter: open(from)}
-	conn, err := dialer.Dial(t.Context(), l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	peer, err := l.AcceptConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn, peer := connected.Pair(t, socket, from, to)
 	f := &flow{}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
@@ -118,7 +91,6 @@ func send(t *testing.T, socket string, from, to netip.Addr) *flow {
 		wait.Wait()
 		_ = conn.Close()
 		_ = peer.Close()
-		_ = l.Close()
 	})
 	t.Cleanup(f.stop)
 	return f

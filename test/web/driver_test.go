@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/connected"
 	"github.com/softvpi/softvpi/internal/testbed/driverbed"
-	"github.com/softvpi/softvpi/nd"
-	"github.com/softvpi/softvpi/rdmanet"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -49,32 +48,7 @@ func running(t *testing.T) (socket string, at map[string]netip.Addr) {
 // traffic has two attached programs exchange messages until the test ends.
 func traffic(t *testing.T, socket string, from, to netip.Addr) {
 	t.Helper()
-	open := func(addr netip.Addr) *nd.Adapter {
-		p, err := nd.Open(t.Context(), nd.Options{Mode: verbs.Attached, Socket: socket})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = p.Close() }) // its connections are still open
-		a, err := p.OpenAdapterAt(addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
-	server := rdmanet.ListenConfig{Adapter: open(to)}
-	l, err := server.Listen(t.Context(), netip.AddrPortFrom(to, 7001).String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dialer := rdmanet.Dialer{Adapter: open(from)}
-	conn, err := dialer.Dial(t.Context(), l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	peer, err := l.AcceptConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn, peer := connected.Pair(t, socket, from, to)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	wait.Go(func() { _, _ = io.Copy(peer, peer) }) // until the connection is closed
@@ -99,7 +73,6 @@ func traffic(t *testing.T, socket string, from, to netip.Addr) {
 		_ = conn.Close()
 		_ = peer.Close()
 		wait.Wait()
-		_ = l.Close()
 	})
 }
 

@@ -1,48 +1,22 @@
 package lldp
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/gopacket/gopacket"
-	"github.com/gopacket/gopacket/layers"
-	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
+	"github.com/softvpi/softvpi/internal/testbed/tshark"
 )
 
 // TestFrame_Wireshark: Wireshark decodes every TLV that is written, and says of each what was meant.
 func TestFrame_Wireshark(t *testing.T) {
 	systemtest.Mark(t)
-	shark, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("there is no tshark: test/ethernet/packages.sh installs it")
-	}
-	var file bytes.Buffer
-	w := pcapgo.NewWriter(&file)
-	if err := w.WriteFileHeader(65535, layers.LinkTypeEthernet); err != nil {
-		t.Fatal(err)
-	}
+	var written [][]byte
 	for _, c := range units {
-		b := c.want.Frame(macA)
-		if err := w.WritePacket(gopacket.CaptureInfo{Timestamp: time.Unix(1, 0), CaptureLength: len(b), Length: len(b)}, b); err != nil {
-			t.Fatal(err)
-		}
+		written = append(written, c.want.Frame(macA))
 	}
-	name := filepath.Join(t.TempDir(), "units.pcap")
-	if err := os.WriteFile(name, file.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(shark, "-n", "-r", name, "-V", "-O", "lldp").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	frames := strings.Split(string(out), "\nFrame ")
+	out := tshark.Reads(t, written, "-V", "-O", "lldp")
+	frames := strings.Split(out, "\nFrame ")
 	if len(frames) != len(units) {
 		t.Fatalf("%d frames, want %d:\n%s", len(frames), len(units), out)
 	}
