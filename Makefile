@@ -128,6 +128,7 @@ packages:
 	@test/diags/packages.sh
 	@test/ethernet/packages.sh
 	@test/monitoring/packages.sh
+	@test/shells.sh
 
 # The race detector is the one thing here that needs cgo. It slows programs down many times, so tests wait for longer.
 race:

@@ -38,24 +38,43 @@ const bash = `_softvpi() {
 complete -o default -F _softvpi NAMES
 `
 
+// zsh quotes what it inserts. It offers names of files where the program has nothing to offer, behind "=" too, and adds no space where a
+// value is to follow.
 const zsh = `#compdef NAMES
 _softvpi() {
-	local -a found
+	local -a found open
 	local -a given=("${words[@]:0:$CURRENT}")
 	given[1]=${given[1]:t}
 	found=("${(@f)$(PROGRAM ASK -- "${given[@]}" 2>/dev/null)}")
-	if [ -n "$found" ]; then compadd -a found; else _files; fi
+	if [ -z "$found" ]; then
+		compset -P '-*='
+		_files
+		return
+	fi
+	open=(${(M)found:#*=})
+	found=(${found:#*=})
+	compadd -S '' -a open
+	compadd -a found
 }
 if [ "$funcstack[1]" = _softvpi ]; then _softvpi "$@"; else compdef _softvpi NAMES; fi
 `
 
+// fish would offer names of files beside what the program offers, so it is told when they are wanted.
 const fish = `function __softvpi
 	set -l words (commandline -opc) (commandline -ct)
 	set words[1] (basename $words[1])
-	PROGRAM ASK -- $words 2>/dev/null
+	set -l found (PROGRAM ASK -- $words 2>/dev/null)
+	if test (count $found) -gt 0
+		printf '%s\n' $found
+		return
+	end
+	set -l option (string match -r '^-[^=]*=' -- $words[-1]; or echo '')
+	for path in (__fish_complete_path (string replace -r '^-[^=]*=' '' -- $words[-1]))
+		printf '%s\n' $option$path
+	end
 end
 for name in NAMES
-	complete -c $name -a '(__softvpi)'
+	complete -c $name -f -a '(__softvpi)'
 end
 `
 
