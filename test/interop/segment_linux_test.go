@@ -36,9 +36,9 @@ func command(t testing.TB, words ...string) string {
 	return string(out)
 }
 
-// segment makes the TAPs of a guest in this process's namespace: tap0 carries RoCE if it is the guest's wire, and has SoftVPI's addresses then;
-// ctl0 carries the commands for the guest. On another wire the addresses are an adapter's: were they tap0's, too, the kernel would claim them
-// at every interface.
+// segment makes the TAPs of a guest in this process's namespace: tap0 carries RoCE if it is the guest's wire, and has SoftVPI's addresses
+// then; ctl0 carries the commands for the guest. On another wire the addresses are an adapter's: were they tap0's, too, the kernel would
+// claim them at every interface.
 func segment(t testing.TB, mtu int, wire string) {
 	t.Helper()
 	tap(t, "tap0")
