@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
+	"github.com/softvpi/softvpi/internal/hostside"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -127,6 +128,9 @@ func (a *adapter) seating() eswitch.Function {
 	}
 	v := a.cfg.Virtual
 	f.Trusted, f.Blocked = v.Trust, v.Blocked
+	if c := a.cfg.Ethernet; c != nil { // the socket of a machine's card does not say which groups that has joined
+		_, f.Unlisted = c.Host.(hostside.Attended)
+	}
 	if v.Link == LinkDown {
 		f.Link = eswitch.LinkDown
 	}

@@ -199,7 +199,9 @@ func (p *portLoop) startOverlay() error {
 	}
 	o := &p.overlay
 	o.at, o.mac, o.link = eswitch.VPort(n), providerMAC(owner.mac), owner.links.All()[0]
-	if err := p.embedded.Set(o.at, eswitch.Function{MACs: []eth.MAC{o.mac}, VLAN: eswitch.AnyVLAN(), Link: eswitch.LinkUp}); err != nil {
+	f := eswitch.Function{MACs: []eth.MAC{o.mac}, VLAN: eswitch.AnyVLAN(), Link: eswitch.LinkUp,
+		AllGroups: true} // neighbour solicitations are for groups (RFC 4291, 2.7.1)
+	if err := p.embedded.Set(o.at, f); err != nil {
 		return command.Errorf(command.Invalid, "VSID: the MAC of provider addresses: %v", err)
 	}
 	if err := o.link.Listen(o.mac); err != nil {

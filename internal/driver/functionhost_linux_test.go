@@ -183,6 +183,8 @@ func TestFunctions_Machines(t *testing.T) {
 	blue.gets(t, "to the stream", "", func() { red.sends(t, red.mac, blue.mac, "to the stream") })
 	red.gets(t, "to the datagrams", "", func() { blue.sends(t, blue.mac, red.mac, "to the datagrams") })
 	red.gets(t, "to everybody", "", func() { blue.sends(t, blue.mac, eth.Broadcast, "to everybody") })
+	group := eth.MAC{0x33, 0x33, 0xff, 0, 0, 0x0a} // that its neighbours ask with IPv6, and no socket says that it is in it
+	red.gets(t, "to a group", "", func() { blue.sends(t, blue.mac, group, "to a group") })
 
 	blue.gets(t, "honest", "spoofed", func() {
 		red.sends(t, eth.MAC{2, 5: 0x77}, blue.mac, "spoofed")

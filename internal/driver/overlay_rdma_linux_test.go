@@ -31,14 +31,15 @@ import (
 var oneCustomer, otherCustomer = netip.MustParseAddr("172.16.0.1"), netip.MustParseAddr("172.16.0.2")
 
 // functionsIn makes a virtual function of each tenant at two ports, with RDMA and without a network interface: their customer addresses
-// are the records'. Both tenants have the same.
+// are the records'. Both tenants have the same, and provider addresses of the one are of IPv4, of the other of IPv6.
 func functionsIn(t *testing.T, d *Driver) {
 	t.Helper()
 	say(t, d, "address adapter=a address=198.18.0.1/24", "address adapter=b address=198.18.0.2/24",
+		"address adapter=a address=fd98::1/64", "address adapter=b address=fd98::2/64",
 		"record vsid=5001 customer=172.16.0.1 mac=00:15:5d:00:00:01 provider=198.18.0.1",
 		"record vsid=5001 customer=172.16.0.2 mac=00:15:5d:00:00:02 provider=198.18.0.2",
-		"record vsid=5002 customer=172.16.0.1 mac=00:15:5d:00:00:03 provider=198.18.0.1",
-		"record vsid=5002 customer=172.16.0.2 mac=00:15:5d:00:00:04 provider=198.18.0.2")
+		"record vsid=5002 customer=172.16.0.1 mac=00:15:5d:00:00:03 provider=fd98::1",
+		"record vsid=5002 customer=172.16.0.2 mac=00:15:5d:00:00:04 provider=fd98::2")
 	for _, f := range []string{"a red1 5001 1", "b red2 5001 2", "a blue1 5002 3", "b blue2 5002 4"} {
 		w := strings.Fields(f)
 		if _, err := d.CreateFunction(api.FunctionRequest{Adapter: w[0], Name: w[1],
@@ -135,7 +136,7 @@ func overlayMetrics(t *testing.T, d *Driver) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	d.counters.Metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-	for _, want := range []string{"functions{adapter=\"a\"} 2", "records{adapter=\"a\"} 4", "addresses{adapter=\"b\"} 1",
+	for _, want := range []string{"functions{adapter=\"a\"} 2", "records{adapter=\"a\"} 4", "addresses{adapter=\"b\"} 2",
 		"sent_total{adapter=\"a\"} [1-9]", "sent_bytes_total{adapter=\"a\"} [1-9]", "arrived_total{adapter=\"b\"} [1-9]",
 		"arrived_bytes_total{adapter=\"b\"} [1-9]", "dropped_no_record_total{adapter=\"a\"} 0"} {
 		if !regexp.MustCompile("\nsoftvpi_overlay_" + want).MatchString(w.Body.String()) {

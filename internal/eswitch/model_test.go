@@ -76,7 +76,7 @@ func (m *model) wants(p Port, f Function, dst eth.MAC) bool {
 	case trusted && f.Promiscuous, dst == eth.Broadcast, slices.Contains(f.MACs, dst):
 		return true
 	}
-	return dst[0]&1 != 0 && (trusted && f.AllGroups || slices.Contains(m.groups[p], dst))
+	return dst[0]&1 != 0 && (f.Unlisted || trusted && f.AllGroups || slices.Contains(m.groups[p], dst))
 }
 
 // forward returns what every port gets of a frame.
@@ -151,7 +151,7 @@ func drawFunction(t *rapid.T) (f Function) {
 		f.VLAN = trunk(rapid.SliceOfN(rapid.SampledFrom(someVIDs[:4]), 0, 4).Draw(t, "trunk")...)
 	}
 	f.Trusted, f.Promiscuous = rapid.Bool().Draw(t, "trusted"), rapid.Bool().Draw(t, "promiscuous")
-	f.AllGroups = rapid.Bool().Draw(t, "all groups")
+	f.AllGroups, f.Unlisted = rapid.Bool().Draw(t, "all groups"), rapid.IntRange(0, 3).Draw(t, "unlisted") == 0
 	f.Blocked = rapid.IntRange(0, 4).Draw(t, "blocked") == 0
 	return f
 }

@@ -121,7 +121,9 @@ type Function struct {
 	Trusted bool
 	// Promiscuous functions get what is for other functions, and AllGroups what is for any multicast address.
 	Promiscuous, AllGroups bool
-	Link                   Link
+	// Unlisted functions get what is for any multicast address, trusted or not: nobody can say which groups they have joined.
+	Unlisted bool
+	Link     Link
 	// Blocked keeps all frames from it and for it: a filter without rules is at the port (WinOF-2 24.4, Using PacketDirect for VM).
 	Blocked bool
 }
@@ -207,7 +209,7 @@ func (s *Switch) Set(p Port, f Function) error {
 	}
 	trusted := f.Trusted || !p.IsVF()
 	s.hearing.put(p, trusted && f.Promiscuous)
-	s.allGroups.put(p, trusted && f.AllGroups)
+	s.allGroups.put(p, f.Unlisted || trusted && f.AllGroups)
 	s.blocked.put(p, f.Blocked)
 	s.link(p)
 	return nil

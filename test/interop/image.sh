@@ -16,7 +16,7 @@ run=${2:-}
 go=${GO:-go}
 PATH=$PATH:/usr/sbin:/sbin
 
-programs=(bash ip tc rdma cat env sleep sh stdbuf
+programs=(bash ip tc rdma cat env sleep sh stdbuf ping
   ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong
   rping ucmatose udaddy mckey rstream riostream rdma_server rdma_client
   ib_{send,write,read,atomic}_{bw,lat} qperf fi_pingpong)
@@ -25,7 +25,8 @@ programs=(bash ip tc rdma cat env sleep sh stdbuf
 bulky=fio
 # In the order in which init loads them. Their dependencies are added, each before the module that needs it.
 modules=(virtio_pci virtio_net virtio-rng crc32-pclmul rdma_ucm ib_uverbs rdma_rxe
-  virtio_console vsock_loopback sch_netem ifb sch_ingress cls_matchall act_mirred act_gact 8021q bonding vxlan)
+  virtio_console vsock_loopback sch_netem ifb sch_ingress cls_matchall act_mirred act_gact 8021q bonding vxlan
+  ip_gre)
 
 pack() { # directory archive
   (cd "$1" && find . -mindepth 1 | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0) >"$2.new"
@@ -132,7 +133,7 @@ package=$(kernel_package)
 [ -n "$package" ] || { apt-get -qq update >&2 && package=$(kernel_package); }
 [ -n "$package" ] || { echo "no Debian kernel package to be found"; exit 3; }
 stamp="$package $(sha256sum "$here/image.sh" | cut -c1-16) $(dpkg-query -W -f '${Package}=${Version} ' \
-  rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest qperf fio libfabric-bin libfabric1 coreutils iproute2 libc6)"
+  rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest qperf fio libfabric-bin libfabric1 coreutils iproute2 iputils-ping libc6)"
 if [ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ]; then
   rm -f "$dir/stamp" "$dir"/accel
   build_base

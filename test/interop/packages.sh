@@ -3,7 +3,7 @@
 # If that fails, prints one line and exits with status 1.
 set -uo pipefail
 packages=(qemu-system-x86 kmod cpio xz-utils zstd rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest
-  qperf fio libfabric-bin iproute2 gcc libc6-dev make libibverbs-dev librdmacm-dev tshark python3 iperf3)
+  qperf fio libfabric-bin iproute2 iputils-ping gcc libc6-dev make libibverbs-dev librdmacm-dev tshark python3 iperf3)
 
 missing=()
 for p in "${packages[@]}"; do
