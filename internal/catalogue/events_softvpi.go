@@ -49,6 +49,7 @@ var softEvents = []Event{
 	raised(soft(49, "TeamMemberChanged", Informational, "{Adapter}: member {Member} of its team is {Status}, and its role is {Role}.")),
 	raised(soft(50, "TeamMemberLost", Warning, "{Adapter}: member {Member} of its team is {Status}; its role is {Role}.")),
 	raised(soft(51, "VFReset", Warning, "{Adapter}: virtual function {VF} ({Function}) was reset; the connections of its programs have ended.")),
+	raised(soft(56, "MTUChanged", Informational, "{Adapter}: the MTU of {Function} is {MTU} bytes, {Before} before, and the path MTU of its RoCE connections {PathMTU}, {PathBefore} before.")),
 	raised(soft(60, "SensorError", Error, "{Adapter}: the sensor {Sensor}, {Mask}, found an error.")),
 	raised(soft5(15, "AdapterStartFailed", Error, "{Adapter}: the adapter could not be started: {Cause}.")),
 	raised(soft5(16, "AdapterStarted", Informational, "{Adapter}: the adapter has started at {Address}.")),

@@ -134,6 +134,7 @@ var messageIDs = map[eventKey]string{
 	{sourceSoftVPI, 0x0031}:    "e3e8bbbe2f614573abcf4a342aa198e3", // TeamMemberChanged
 	{sourceSoftVPI, 0x0032}:    "22ff4773716244d1a05f36dd4dabfa59", // TeamMemberLost
 	{sourceSoftVPI, 0x0033}:    "8ac629d9b57a4a939396ff7f7d435fda", // VFReset
+	{sourceSoftVPI, 0x0038}:    "1c9776d64f184c3f8637f98934aaaa61", // MTUChanged
 	{sourceSoftVPI, 0x003c}:    "aff6dd0f147d490e94f9cd1b64d59113", // SensorError
 	{sourceSoftVPI, 0x000f}:    "658e346599cf40b59907e34ad2f7a68a", // AdapterStartFailed
 	{sourceSoftVPI, 0x0010}:    "214d268f91824ff282e604b671ba0708", // AdapterStarted

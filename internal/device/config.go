@@ -73,6 +73,8 @@ type Config struct {
 	DroplessExpired func(adapter uint32, queue uint32)
 	// Spoofed is told what spoof protection has dropped, likewise, every ten seconds at most.
 	Spoofed func(Spoofed)
+	// Resized is told that the MTU of an adapter has changed while it works, or of a virtual function in a virtual subnet, likewise.
+	Resized func(Resized)
 	// Broken is told that the engines of a port have panicked, likewise: the port has no turns until it is mended (Mend), and all
 	// others go on. nil: a panic ends the process.
 	Broken func(Breakdown)

@@ -306,6 +306,8 @@ func TestMTUFollowsTheInterface(t *testing.T) {
 		if i := h.Snapshot().Adapters[0].Info; i.ActiveMTU != path || i.LinkMTU != uint32(mtu) {
 			t.Errorf("with an interface MTU of %d the path MTU is %d and the link's %d, want %d", mtu, i.ActiveMTU, i.LinkMTU, path)
 		}
+		x.event(command.EventPortActive) // programs are to ask again
+		y.event(command.EventPortActive)
 	}
 	connected := func(path uint32) *connected {
 		t.Helper()

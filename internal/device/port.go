@@ -5,7 +5,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/links"
-	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/encap"
 	"github.com/softvpi/softvpi/internal/link/udp"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -125,39 +124,6 @@ func (a *adapter) framesMTU() (mtu int, ok bool) {
 		return 0, false
 	}
 	return a.links.MTU(), true
-}
-
-// followMTU adapts the port to a changed MTU of its link: new connections have the new path MTU. The path MTU of a running
-// one cannot change (IBA 9.6.1): on the wire its packets that are too long are not sent, as a hardware
-// port discards them, so that it ends when its retries are used up, unless all its messages fit.
-func (a *adapter) followMTU(of int) {
-	if uint32(of) == a.linkMTU {
-		return
-	}
-	before := a.mtu
-	if err := a.setMTU(of); err != nil {
-		if of < LeastMTU {
-			a.mtu = uint32(ib.MTU256.Bytes())
-			a.report(notify.SmallMTU)
-		}
-		a.host.log.Warn("the interface's MTU is too small", "adapter", a.name, "cause", err)
-	}
-	a.links.SetMTU(of)
-	a.port.followOverlay()
-	a.nic.resize()
-	a.resizeRaw()
-	mtu, _ := ib.MTUFor(int(a.mtu))
-	a.cm.SetMTU(mtu)
-	a.host.log.Info("the interface's MTU has changed", "adapter", a.name, "mtu", of, "path_mtu_before", before, "path_mtu", a.mtu)
-	longer := 0
-	for _, q := range a.byNumber {
-		if i := q.tq; i != nil && i.Route() != nil && a.engine.Query(i).Attr.MTU > a.mtu {
-			longer++
-		}
-	}
-	if longer > 0 {
-		a.host.log.Warn("connections have a path MTU that the interface no longer carries", "adapter", a.name, "connections", longer)
-	}
 }
 
 // ipMTU returns the largest IP packet of a port whose link's MTU is link.

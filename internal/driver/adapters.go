@@ -32,8 +32,9 @@ func (d *Driver) addAdapters() (err error) {
 	for i := range d.running {
 		d.take(i)
 	}
+	spoofed, resized := d.followFunctions()
 	if d.host, err = device.NewHost(device.Config{Log: d.log, GIDInterval: d.gidInterval(),
-		Agreed: d.followAgreements(), DroplessExpired: d.followExpiries(), Spoofed: d.followFunctions(),
+		Agreed: d.followAgreements(), DroplessExpired: d.followExpiries(), Spoofed: spoofed, Resized: resized,
 		Broken: d.healing.broke}); err != nil {
 		return err
 	}

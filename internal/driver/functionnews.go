@@ -14,23 +14,47 @@ import (
 // functionNews writes the events of virtual functions, by a goroutine: whoever tells of them drives the loop.
 type functionNews struct {
 	spoofed chan device.Spoofed
+	resized chan device.Resized
 	done    chan struct{}
 }
 
-// followFunctions begins to write events. More than mostEvents that wait are lost.
-func (d *Driver) followFunctions() (told func(device.Spoofed)) {
-	x := &functionNews{spoofed: make(chan device.Spoofed, mostEvents), done: make(chan struct{})}
+// followFunctions begins to write events. More than mostEvents of a kind that wait are lost.
+func (d *Driver) followFunctions() (spoofed func(device.Spoofed), resized func(device.Resized)) {
+	x := &functionNews{spoofed: make(chan device.Spoofed, mostEvents), resized: make(chan device.Resized, mostEvents),
+		done: make(chan struct{})}
 	d.functionNews = x
-	go func() {
-		defer close(x.done)
-		for s := range x.spoofed {
-			d.tellSpoofed(s)
-		}
-	}()
-	return func(s device.Spoofed) {
+	go x.write(d)
+	spoofed = func(s device.Spoofed) {
 		select {
 		case x.spoofed <- s:
 		default:
+		}
+	}
+	return spoofed, func(r device.Resized) {
+		select {
+		case x.resized <- r:
+		default:
+		}
+	}
+}
+
+// write writes events until both kinds have ended.
+func (x *functionNews) write(d *Driver) {
+	defer close(x.done)
+	for spoofed, resized := x.spoofed, x.resized; spoofed != nil || resized != nil; {
+		select {
+		case s, ok := <-spoofed:
+			if !ok {
+				spoofed = nil
+				continue
+			}
+			d.tellSpoofed(s)
+		case r, ok := <-resized:
+			if !ok {
+				resized = nil
+				continue
+			}
+			d.tellResized(r)
 		}
 	}
 }
@@ -38,8 +62,23 @@ func (d *Driver) followFunctions() (told func(device.Spoofed)) {
 func (x *functionNews) close() {
 	if x != nil {
 		close(x.spoofed)
+		close(x.resized)
 		<-x.done
 	}
+}
+
+// tellResized raises the event of an adapter, or a virtual function, that has another MTU.
+func (d *Driver) tellResized(c device.Resized) {
+	if int(c.Owner) >= len(d.running) {
+		return
+	}
+	r := d.running[c.Owner]
+	of := "the port"
+	if c.Function != "" {
+		of = c.Function
+	}
+	d.events.Raise(r.Generation, events.MTUChanged{Adapter: r.Name, Function: of, MTU: c.MTU, Before: c.Before, PathMTU: c.PathMTU,
+		PathBefore: c.Was})
 }
 
 func (d *Driver) tellSpoofed(s device.Spoofed) {

@@ -22,6 +22,7 @@ import (
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/rdmanet"
+	"github.com/softvpi/softvpi/verbs"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/tunnel"
@@ -102,7 +103,8 @@ func TestOverlay_RDMA(t *testing.T) {
 	red.proceeds(t, 3)
 }
 
-// TestOverlay_PathMTU: RDMA of a function in a virtual subnet has packets that fit into their tunnel, from when there is one.
+// TestOverlay_PathMTU: RDMA of a function in a virtual subnet has packets that fit into their tunnel, from when there is one, which an
+// event and its programs are told of, and those of others are not.
 func TestOverlay_PathMTU(t *testing.T) {
 	cfg := hosting(t)
 	for i := range cfg.Adapters {
@@ -110,13 +112,18 @@ func TestOverlay_PathMTU(t *testing.T) {
 	}
 	d := start(t, cfg)
 	defer stop(t, d)
-	if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "a", Name: "red", Settings: []string{"vsid=5001"}}); err != nil {
-		t.Fatal(err)
+	for name, settings := range map[string][]string{"red": {"vsid=5001"}, "blue": nil} {
+		if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "a", Name: name, Settings: settings}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	red, blue := eventsOf(t, d, "red"), eventsOf(t, d, "blue")
 	wants := func(what string, of, own uint32) {
 		t.Helper()
-		if f := d.host.Functions(0); f[0].Info.ActiveMTU != of {
-			t.Errorf("%s: the path MTU is %d, want %d", what, f[0].Info.ActiveMTU, of)
+		for _, f := range d.host.Functions(0) {
+			if want := map[string]uint32{"red": of, "blue": own}[f.Config.Name]; f.Info.ActiveMTU != want {
+				t.Errorf("%s: the path MTU of %s is %d, want %d", what, f.Config.Name, f.Info.ActiveMTU, want)
+			}
 		}
 		if a := d.host.Overview().Adapters[0]; a.Info.ActiveMTU != own {
 			t.Errorf("%s: the path MTU of the physical function is %d, want %d", what, a.Info.ActiveMTU, own)
@@ -125,10 +132,45 @@ func TestOverlay_PathMTU(t *testing.T) {
 	wants("without a provider address", 1024, 1024)
 	say(t, d, "address adapter=a address=198.18.0.1/24")
 	wants("with one", 512, 1024)
+	red.has(t, verbs.EventPortActive)
+	wantEvent(t, d, "MTUChanged", "a: the MTU of red is 1080 bytes, 1130 before", "connections 512, 1024 before")
 	if _, err := d.RemoveOverlayEntries(api.OverlayRequest{Kind: "address"}); err != nil {
 		t.Fatal(err)
 	}
 	wants("without one again", 1024, 1024)
+	red.has(t, verbs.EventPortActive)
+	wantEvent(t, d, "MTUChanged", "a: the MTU of red is 1130 bytes, 1080 before", "connections 1024, 512 before")
+	if err := d.ResetFunction("blue"); err != nil {
+		t.Fatal(err)
+	}
+	blue.has(t, verbs.EventDeviceFatal) // there was none before
+}
+
+// functionEvents is a program at a virtual function that waits for events.
+type functionEvents struct{ *verbs.Watcher }
+
+func eventsOf(t *testing.T, d *Driver, function string) functionEvents {
+	t.Helper()
+	if why := d.NoAttach(); why != "" {
+		t.Skip(why)
+	}
+	h, err := verbs.Open(t.Context(), verbs.Options{Mode: verbs.Attached, Socket: paths.Function(d.cfg.Socket, function), Name: "told"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	w := h.Watch()
+	t.Cleanup(func() { w.Close() })
+	return functionEvents{w}
+}
+
+// has fails unless the next event is one.
+func (w functionEvents) has(t *testing.T, want verbs.EventType) {
+	t.Helper()
+	e, err := w.Next(t.Context())
+	if err != nil || e.Type != want {
+		t.Fatalf("the next event is %v, %v, want %v", e.Type, err, want)
+	}
 }
 
 // overlayMetrics looks for what the overlay of a port has counted among the metrics.

@@ -20,7 +20,7 @@ var kinds = []Event{
 	LinkUp{}, LinkDown{}, AdapterStarted{}, AdapterStartFailed{}, AdapterStopped{}, AdapterEnabled{}, AdapterDisabled{}, Identification{},
 	AdapterAsleep{}, AdapterWoken{}, DuplicateMAC{}, DCBXAgreed{}, DCBXEnded{}, DCBXConflict{}, DCBXMultiplePeers{}, LLDPRefused{},
 	FlowControlRefused{}, TrustContradicts{}, DroplessEntered{}, DroplessExited{}, DelayDropTimeout{}, VFSpoofed{},
-	VFTooManyResources{}, VFTooManyPages{}, VFReset{},
+	VFTooManyResources{}, VFTooManyPages{}, VFReset{}, MTUChanged{},
 	ManyGroups{}, DuplicateAddress{}, RoCEModesDiffer{}, WakeCommandFailed{},
 	PortTypeNotChanged{}, UnsupportedPortType{}, RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, MTUAboveSubnet{},
 	UnknownProtocol{}, SameGUID{}, PortsContradict{}, RSSOff{}, RSSModesDiffer{},

@@ -180,6 +180,11 @@ type (
 		Adapter, Firmware string
 		Maximum, Minimum  int
 	}
+	// MTUChanged says that an adapter, or a virtual function in a virtual subnet, has another MTU, in bytes.
+	MTUChanged struct {
+		Adapter, Function                string
+		MTU, Before, PathMTU, PathBefore uint32
+	}
 	// SendTimeout says that the port takes nothing of a send queue of an Ethernet function, in which frames wait.
 	SendTimeout struct {
 		Adapter         string
@@ -356,6 +361,7 @@ func (RSSModesDiffer) event()       {}
 func (FlowControlOff) event()       {}
 func (TooManyAddresses) event()     {}
 func (MTUTooSmall) event()          {}
+func (MTUChanged) event()           {}
 func (SendTimeout) event()          {}
 func (ReceiveTimeout) event()       {}
 func (SendHardwareStuck) event()    {}
