@@ -164,6 +164,11 @@ func (p *program) came(a *asked, body []byte) error {
 		if err != nil {
 			return err
 		}
+		c, err := proto.Decode[command.CreateQP](a.body)
+		if err != nil {
+			return err
+		}
+		p.pairs[q.Handle] = pair{c.SendCQ, c.RecvCQ}
 		if err := p.addQueue(queueName{q.Handle, sends}, q.Send, q.SendDepth, q.SendStride); err != nil {
 			return err
 		}
@@ -190,6 +195,7 @@ func (p *program) destroyed(q proto.DestroyArgs) {
 	case command.KindCQ:
 		delete(p.cqs, q.Handle)
 	case command.KindQP, command.KindSRQ:
+		delete(p.pairs, q.Handle)
 		delete(p.queues, queueName{q.Handle, sends})
 		delete(p.queues, queueName{q.Handle, receives})
 	case command.KindChannel:
@@ -264,7 +270,7 @@ func (p *program) message(m message) error {
 		}
 	case events:
 		list, err := proto.DecodeList[command.Event](m.body)
-		p.events.put(list)
+		p.events.put(p.unknown(list))
 		return err
 	}
 	p.mu.Lock()
@@ -359,8 +365,7 @@ func (p *program) complete(body []byte) error {
 		e := cqeAt(body, i)
 		wants, err := q.ring.Push(&e)
 		if err != nil {
-			q.ring.Break() // the program does not take what completes: as the driver, nothing more comes
-			q.notify(p, true)
+			p.overflowed(q) // the program does not take what completes
 			return nil
 		}
 		if !wants {

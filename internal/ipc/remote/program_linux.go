@@ -55,6 +55,7 @@ type program struct {
 	arenas   [][]byte
 	cqs      map[command.Handle]*completions
 	queues   map[queueName]*queue
+	pairs    map[command.Handle]pair // CQs of queue pairs
 	regions  map[command.Handle]region
 	raises   map[command.Handle]*channel
 	memories map[command.Handle]*deviceMemory
@@ -73,7 +74,9 @@ type completions struct {
 	handle  command.Handle
 	at      command.Ring
 	channel command.Handle
+	adapter uint32
 	drops   bool       // what it has no room for
+	failed  bool       // it has overflowed
 	old     []*ring.CQ // before it had other sizes, as long as the program may look there
 }
 
@@ -100,6 +103,7 @@ type copyWanted struct {
 func newProgram(a *Agent, cfg device.ClientConfig) *program {
 	return &program{a: a, cfg: cfg, opened: make(chan error, 1), copies: make(chan copyWanted, mostCopies), done: make(chan struct{}),
 		cqs: map[command.Handle]*completions{}, queues: map[queueName]*queue{}, regions: map[command.Handle]region{},
+		pairs:  map[command.Handle]pair{},
 		raises: map[command.Handle]*channel{}, memories: map[command.Handle]*deviceMemory{},
 		domains: map[command.Handle]uint32{}, events: newInbox(), waiting: map[uint64]asked{}}
 }

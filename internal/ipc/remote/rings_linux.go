@@ -15,7 +15,7 @@ func (p *program) addCQ(q command.Queue, c *command.CreateCQ) error {
 		return err
 	}
 	p.cqs[q.Handle] = &completions{ring: r, handle: q.Handle, at: q.Ring, channel: command.Handle(c.Channel),
-		drops: c.Flags&command.CQIgnoreOverrun != 0}
+		adapter: c.Adapter, drops: c.Flags&command.CQIgnoreOverrun != 0}
 	return nil
 }
 
