@@ -91,46 +91,56 @@ func (b *bundled) lose(t testing.TB, i int, out bool) {
 	}
 }
 
+// newBundled returns hosts that have nothing yet.
+func newBundled(t *testing.T) *bundled {
+	dir, err := os.MkdirTemp("", "lines")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // after the hosts have closed them
+	return &bundled{dir: dir, hosts: [2]*Host{newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})}}
+}
+
+// traffic puts an adapter on each end, with virtual functions, and returns what has RDMA of all of them, and frames of their hosts, go on.
+func (b *bundled) traffic(t *testing.T, one, other link.Link) (goOn func()) {
+	add := func(h *Host, last byte, l link.Link) *program {
+		return newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.AddrFrom4([4]byte{10, 79, 0, last}),
+			MAC: [6]byte{2, 0, 0, 0, 9, last}, Networks: []netip.Prefix{netip.MustParsePrefix("10.79.0.0/24")}, Link: l, Path: PathWire}))
+	}
+	near, far := add(b.hosts[0], 1, one), add(b.hosts[1], 3, other)
+	for i := range b.lines {
+		b.lose(t, i, false)
+	}
+	_, red := vf(t, b.hosts[0], 20, nil)
+	inside, hosted := newMachine(t, b.dir, "inside")
+	outside, hostedToo := newMachine(t, b.dir, "outside")
+	_, blue := vf(t, b.hosts[0], 21, hosted)
+	_, remote := vf(t, b.hosts[1], 30, hostedToo)
+	pairs := []*connected{connect(near.idleQP(), far.idleQP()), connect(red.idleQP(), far.idleQP()),
+		connect(blue.idleQP(), remote.idleQP()), connect(red.idleQP(), blue.idleQP())}
+	return func() {
+		t.Helper()
+		for _, c := range pairs {
+			exchange(t, c, 50000)
+		}
+		inside.say(t, outside)
+		outside.say(t, inside)
+	}
+}
+
 // TestTeam_Functions: RDMA of an adapter and of its virtual functions, and frames of their hosts, go on while a member of their team fails,
 // comes back, and the other fails, with every type; all members have carried something in the end.
 func TestTeam_Functions(t *testing.T) {
 	for kind := engine.AFT; kind <= engine.SLA; kind++ {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
-			dir, err := os.MkdirTemp("", "lines")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.RemoveAll(dir) }) // after the hosts have closed them
-			b := &bundled{dir: dir, hosts: [2]*Host{newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})}}
+			b := newBundled(t)
 			open := b.atSwitch
 			if kind == engine.LACP || kind == engine.SLA {
 				open = b.atLines
 			}
 			one, other := open(t, kind)
-			add := func(h *Host, last byte, l link.Link) *program {
-				return newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.AddrFrom4([4]byte{10, 79, 0, last}),
-					MAC: [6]byte{2, 0, 0, 0, 9, last}, Networks: []netip.Prefix{netip.MustParsePrefix("10.79.0.0/24")}, Link: l, Path: PathWire}))
-			}
-			near, far := add(b.hosts[0], 1, one), add(b.hosts[1], 3, other)
-			for i := range b.lines {
-				b.lose(t, i, false)
-			}
-			_, red := vf(t, b.hosts[0], 20, nil)
-			inside, hosted := newMachine(t, dir, "inside")
-			outside, hostedToo := newMachine(t, dir, "outside")
-			_, blue := vf(t, b.hosts[0], 21, hosted)
-			_, remote := vf(t, b.hosts[1], 30, hostedToo)
-			pairs := []*connected{connect(near.idleQP(), far.idleQP()), connect(red.idleQP(), far.idleQP()),
-				connect(blue.idleQP(), remote.idleQP()), connect(red.idleQP(), blue.idleQP())}
-			goOn := func() {
-				t.Helper()
-				for _, c := range pairs {
-					exchange(t, c, 50000)
-				}
-				inside.say(t, outside)
-				outside.say(t, inside)
-			}
+			goOn := b.traffic(t, one, other)
 			goOn()
 			for i := range b.lines {
 				b.lose(t, i, true)

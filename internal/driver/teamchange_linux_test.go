@@ -71,7 +71,7 @@ func TestTeam_MembersChange(t *testing.T) {
 			across(t, end{d, 1}, end{d, 2}) // who have left are what they were
 			attach("c", api.TeamMemberRequest{})
 			goOn()
-			for _, other := range [][]string{{"SFT", "ALB"}, {"SLA", "SFT"}}[i%2] {
+			for _, other := range [][]string{{"3AD", "SFT", "3AD"}, {"SLA", "3AD"}}[i%2] {
 				if _, err := d.ModifyTeam("T", api.TeamRequest{Name: "T", Type: other}); err != nil {
 					t.Fatal(err)
 				}

@@ -5,7 +5,7 @@ import (
 	"github.com/softvpi/softvpi/wire/lacp"
 )
 
-// receiveState is the state of the receive machine (6.4.12).
+// receiveState is the state of the receive machine (6.4.12), in the order of how much is known of the partner.
 type receiveState uint8
 
 const (

@@ -38,15 +38,16 @@ func (p *port) partnership(own *Config) partnership {
 // candidate is one partnership of a group, and what speaks for it.
 type candidate struct {
 	partnership
-	speaks bool // a data unit was heard of it
-	links  int
-	rate   uint64
+	heard receiveState // the best of its ports
+	links int
+	rate  uint64
 }
 
-// better reports whether a candidate goes before another, which was found first.
+// better reports whether a candidate goes before another, which was found first: one that speaks before one that is known to be silent, to
+// which frames can be sent, and that before one of which nothing is known yet.
 func (c *candidate) better(than *candidate, by Choice) bool {
-	if c.speaks != than.speaks {
-		return c.speaks
+	if c.heard != than.heard {
+		return c.heard > than.heard
 	}
 	if by == Bandwidth && c.rate != than.rate {
 		return c.rate > than.rate
@@ -68,7 +69,7 @@ func (g *group) choose(own *Config) {
 		if i == len(all) {
 			all = append(all, candidate{partnership: id})
 		}
-		all[i].speaks = all[i].speaks || p.receive == current
+		all[i].heard = max(all[i].heard, p.receive)
 		all[i].links++
 		all[i].rate += p.rate
 	}
@@ -88,7 +89,7 @@ func (g *group) best(all []candidate) *partnership {
 			}
 		}
 		kept := all[best].partnership == *g.chosen
-		if kept && g.cfg.Choice == Stable && all[best].speaks {
+		if kept && g.cfg.Choice == Stable && all[best].heard == current {
 			return &all[best].partnership
 		}
 	}

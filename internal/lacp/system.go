@@ -198,6 +198,21 @@ func (s *System) Transmit(now clock.Time) (port int, frame []byte) {
 	return 0, nil
 }
 
+// Farewell returns a frame that tells a port's partner that the port is detached (6.4.14), for who takes its link away and lets it transmit
+// no more: the partner sends nothing there from then on, instead of for as long as the port may be silent. nil: the port does not speak.
+func (s *System) Farewell(i int) []byte {
+	p := &s.ports[i]
+	if !p.speaks() {
+		return nil
+	}
+	u := lacp.PDU{Version: 1, Actor: p.actor, Partner: p.partner}
+	u.Actor.State &^= lacp.Synchronization | lacp.Collecting | lacp.Distributing
+	return u.Frame(p.mac)
+}
+
+// Speaks reports whether the partner of a port speaks.
+func (s *System) Speaks(i int) bool { return s.ports[i].receive == current }
+
 // Ports returns the number of ports.
 func (s *System) Ports() int { return len(s.ports) }
 

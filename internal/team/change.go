@@ -30,6 +30,15 @@ func (t *Team) Join(m Member) (i int, err error) {
 	return i, nil
 }
 
+// Farewell returns a frame that tells the partner of a member of type 3AD that it is about to leave, so that nothing is sent there any
+// more; nil: there is nobody to tell. The member's link is to send it before Leave.
+func (t *Team) Farewell(i int) []byte {
+	if t.lacp == nil || !t.choice.Usable(i) {
+		return nil
+	}
+	return t.lacp.Farewell(i)
+}
+
 // Leave takes a member out, as if its link had failed: others carry what it has carried. Its place may be that of another that joins.
 func (t *Team) Leave(now clock.Time, i int) {
 	m := &t.members[i]
@@ -48,27 +57,45 @@ func (t *Team) Leave(now clock.Time, i int) {
 }
 
 // Become gives the team another type. Its members, what is known of their links, and its address stay what they are; which of them carries
-// what is decided anew, and everybody is told. fast is as of Config, for type 3AD alone. The error is an *Error.
+// what is decided anew, and everybody is told. With type 3AD those that carry go on until a partner is agreed with, or known to be silent;
+// with another type members still take for a while what a partner of the one before sends them. fast is as of Config, for type 3AD alone.
+// The error is an *Error.
 func (t *Team) Become(now clock.Time, kind Type, fast bool) error {
 	c := t.cfg
 	c.Type, c.Fast, c.Passive, c.Choice = kind, fast, false, lacp.Stable
 	if err := c.Check(); err != nil {
 		return err
 	}
+	bundled := t.cfg.Type.aggregates()
 	t.cfg = c
+	t.held = held{until: clock.Never}
+	if up, _ := t.Up(); up && kind == LACP {
+		t.held.begin(now, t.members)
+		if !bundled { // of those that balance the active one alone receives what is for the team's address
+			t.held.members = [MostMembers]bool{}
+			t.held.members[t.active] = true
+		}
+	}
 	t.active, t.peers, t.queue = -1, newPeers(), nil
 	t.spread.clear()
 	t.moving.clear()
 	if err := t.speak(); err != nil {
 		return err
 	}
-	for i := range t.members {
-		m := &t.members[i]
-		if m.takes, m.sends = false, false; t.lacp != nil && !m.gone {
-			t.lacp.SetUp(now, i, t.choice.Usable(i), m.speed)
+	for _, first := range []bool{true, false} { // if no partner speaks, LACP takes the first that is up
+		for i := range t.members {
+			if m := &t.members[i]; t.lacp != nil && !m.gone && t.held.members[i] == first {
+				t.lacp.SetUp(now, i, t.choice.Usable(i), m.speed)
+			}
 		}
 	}
+	for i := range t.members {
+		t.members[i].takes, t.members[i].sends = false, false
+	}
 	t.settle(now)
+	if bundled && !kind.aggregates() {
+		t.choice.Linger(now)
+	}
 	t.announce.Begin(now) // peers of one that balances know other addresses
 	t.tellAll(now)
 	return nil

@@ -20,8 +20,8 @@
 // internal/team/carrier chooses the member that is active, for teams of other members too.
 //
 // Files: kind has the types, config what a team is made of; team is its members' lives, spread and hash which flow goes to which of
-// them, move when it moves there, send and receive what happens to a frame, notice what frames say of addresses, peer who was told which
-// member's address, announce what everybody is told, status what people are shown.
+// them, move when it moves there, hold who carries while LACP has nobody that does, send and receive what happens to a frame, notice what
+// frames say of addresses, peer who was told which member's address, announce what everybody is told, status what people are shown.
 //
 // The link that is made of it is internal/link/team.
 package team

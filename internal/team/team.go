@@ -19,6 +19,7 @@ type Team struct {
 	lacp    *lacp.System
 	spread  spread
 	moving  moving
+	held    held
 	peers   peers
 
 	stations []Station
@@ -54,7 +55,8 @@ func New(cfg Config) (*Team, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	t := &Team{cfg: cfg, mac: cfg.MAC(), active: -1, announce: carrier.NoAnnouncements(), peers: newPeers()}
+	t := &Team{cfg: cfg, mac: cfg.MAC(), active: -1, announce: carrier.NoAnnouncements(), peers: newPeers(),
+		held: held{until: clock.Never}}
 	primary := slices.IndexFunc(cfg.Members, func(m Member) bool { return m.Primary })
 	t.notes = carrier.NotesOf(len(cfg.Members))
 	t.choice = carrier.New(len(cfg.Members), primary, cfg.NoFailBack)
@@ -139,8 +141,12 @@ func (t *Team) SetLink(now clock.Time, i int, up bool, speed uint64) {
 
 // SetDisabled takes a member out of use, or puts it back.
 func (t *Team) SetDisabled(now clock.Time, i int, disabled bool) {
-	if t.choice.SetDisabled(i, disabled) {
-		t.turn(now, i)
+	farewell := t.Farewell(i)
+	if !t.choice.SetDisabled(i, disabled) {
+		return
+	}
+	if t.turn(now, i); farewell != nil {
+		t.put(i, farewell)
 	}
 }
 
@@ -158,7 +164,7 @@ func (t *Team) Advance(now clock.Time) {
 		t.settle(now)
 		t.advanceMoves(now)
 	}
-	if t.choice.Deadline() <= now {
+	if t.choice.Deadline() <= now || t.held.until <= now {
 		t.settle(now)
 	}
 	if t.announce.Deadline() <= now {
@@ -174,7 +180,7 @@ func (t *Team) Deadline() clock.Time {
 	}
 	next := clock.Min(t.choice.Deadline(), clock.Min(t.announce.Deadline(), t.peers.due))
 	if t.lacp != nil {
-		next = clock.Min(next, clock.Min(t.lacp.Deadline(), t.moving.due))
+		next = clock.Min(next, clock.Min(t.lacp.Deadline(), clock.Min(t.moving.due, t.held.until)))
 	}
 	return next
 }
@@ -208,18 +214,16 @@ func (t *Team) settle(now clock.Time) {
 	move := carrier.Stays
 	if t.cfg.Type.aggregates() {
 		t.choice.Prove(now)
+		t.hold(now)
 	} else {
 		_, move = t.choice.Choose(now)
 		t.active = t.choice.Active()
 	}
-	changed := move != carrier.Stays
-	for i := range t.members {
-		m := &t.members[i]
-		takes, sends := t.carries(i)
-		if m.takes != takes || m.sends != sends {
-			m.takes, m.sends, changed = takes, sends, true
-		}
+	changed, all := t.assign()
+	if t.held.alone() { // which no switch knows
+		move = all
 	}
+	changed = changed || move != carrier.Stays
 	if !changed {
 		t.note() // a member that carries nothing has come or gone
 		return
@@ -232,11 +236,35 @@ func (t *Team) settle(now clock.Time) {
 	t.note()
 }
 
+// assign has members carry what they are to, and returns whether that is something else, and the move if others carry all of it now: what
+// is known elsewhere of the stations leads to members that do not carry any more.
+func (t *Team) assign() (changed bool, move carrier.Move) {
+	var goes, stays, comes bool
+	for i := range t.members {
+		m := &t.members[i]
+		takes, sends := t.carries(i)
+		goes, stays, comes = goes || m.sends && !sends, stays || m.sends && sends, comes || !m.sends && sends
+		changed = changed || m.takes != takes || m.sends != sends
+		m.takes, m.sends = takes, sends
+	}
+	switch {
+	case stays || !goes && !comes:
+		return changed, carrier.Stays
+	case !comes:
+		return changed, carrier.NoneIsLeft
+	case !goes:
+		return changed, carrier.Begins
+	}
+	return changed, carrier.FailsOver
+}
+
 // carries returns whether a member takes frames, and whether it sends some.
 func (t *Team) carries(i int) (takes, sends bool) {
 	switch {
 	case !t.choice.Usable(i):
 		return false, false
+	case t.lacp != nil && t.held.members[i]:
+		return true, true
 	case t.lacp != nil:
 		return t.lacp.Carries(i)
 	case t.cfg.Type == SLA || t.cfg.Type.Balances():

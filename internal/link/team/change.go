@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/internal/team"
 	"github.com/softvpi/softvpi/wire/lacp"
 )
@@ -66,6 +67,9 @@ func (l *Link) RemoveMember(i int) (link.Link, error) {
 
 func (l *Link) remove(i int) (link.Link, error) {
 	m := l.members[i]
+	if f := l.engine.Farewell(m.place); f != nil {
+		l.emit(m.place, f, offload.Task{})
+	}
 	l.engine.Leave(l.now(), m.place)
 	l.members = slices.Delete(l.members, i, i+1)
 	l.locate()

@@ -50,6 +50,13 @@ func (c *Chooser) linger(now clock.Time, before int) {
 	}
 }
 
+// Linger lets all members take for a while what is sent to them: others send to any of them until they have heard where the stations are.
+func (c *Chooser) Linger(now clock.Time) {
+	for i := range c.members {
+		c.members[i].until = now.Add(Lingers)
+	}
+}
+
 // Until returns until when a member that is not active any more takes what is sent to it alone, since its sender would send it elsewhere by
 // now; what is for groups arrives at all members. It is past if it takes nothing.
 func (c *Chooser) Until(i int) clock.Time {
