@@ -27,7 +27,7 @@ func TestTeam_Functions(t *testing.T) {
 			far := a // who has the other ends of the members
 			if kind.name == "3AD" {
 				far = b
-				a.twoLines(t, b)
+				a.twoLines(t, b, kind.name)
 			} else {
 				a.twoMembers(t)
 				b.up(t)
@@ -82,13 +82,13 @@ func TestTeam_Functions(t *testing.T) {
 }
 
 // twoLines makes two interfaces of the host, m0 and m1, the other ends of s0 and s1 of another host, whose adapter has a team of those.
-func (h *linuxHost) twoLines(t *testing.T, with *linuxHost) {
+func (h *linuxHost) twoLines(t *testing.T, with *linuxHost, kind string) {
 	t.Helper()
 	for i := range 2 {
 		h.shell(t, fmt.Sprintf("ip link add m%d type veth peer name s%[1]d netns %s; ip link set m%[1]d up", i, with.ns))
 		with.shell(t, fmt.Sprintf("sysctl -q net.ipv4.conf.s%d.arp_ignore=1; ip link set s%[1]d up", i))
 	}
-	with.driver = with.spawn(t, "up", "--adapter", fmt.Sprintf("port=%s/24,team=3AD,members=interface:s0+interface:s1,host=tap:nic", with.ip))
+	with.driver = with.spawn(t, "up", "--adapter", fmt.Sprintf("port=%s/24,team=%s,members=interface:s0+interface:s1,host=tap:nic", with.ip, kind))
 	with.driver.until(t, "listening")
 }
 
