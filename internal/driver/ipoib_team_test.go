@@ -7,28 +7,35 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/ipoib/service"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// TestIPoIBTeam_Addresses: the address of a team of IPoIB interfaces is, for programs, that of the port that carries it, and of no other;
-// when the team ends each port has its own again. A member is given no virtual functions.
-func TestIPoIBTeam_Addresses(t *testing.T) {
-	d := start(t, twoCables(t))
-	defer stop(t, d)
+// places returns a program's end at the driver, and what waits until the address of twoCables is at an adapter for it.
+func places(t *testing.T, d *Driver) (h *verbs.Host, at func(want string)) {
+	t.Helper()
 	h, err := verbs.Within(d.host, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close()
-	at := func(want string) {
+	t.Cleanup(func() { h.Close() })
+	return h, func(want string) {
 		t.Helper()
 		await.Eventually(t, "the address is at "+want, func() bool {
 			dev, err := h.DeviceByAddr(netip.MustParseAddr("10.99.0.2"))
 			return err == nil && dev.Name() == want
 		})
 	}
+}
+
+// TestIPoIBTeam_Addresses: the address of a team of IPoIB interfaces is, for programs, that of the port that carries it, and of no other;
+// when the team ends each port has its own again. A member is given no virtual functions.
+func TestIPoIBTeam_Addresses(t *testing.T) {
+	d := start(t, twoCables(t))
+	defer stop(t, d)
+	h, at := places(t, d)
 	at("right")
 	if _, err := d.CreateTeam(api.TeamRequest{Name: "T", Type: "AFT", IPoIB: true}); err != nil {
 		t.Fatal(err)
@@ -119,20 +126,9 @@ func TestIPoIBTeam_Alone(t *testing.T) {
 			return now == want
 		})
 	}
-	h, err := verbs.Within(d.host, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
-	at := func(want string) {
-		t.Helper()
-		await.Eventually(t, "the address is at "+want, func() bool {
-			dev, err := h.DeviceByAddr(netip.MustParseAddr("10.99.0.2"))
-			return err == nil && dev.Name() == want
-		})
-	}
+	_, at := places(t, d)
 	var wrong *api.FieldError
-	_, err = d.AddVirtualPort(api.VirtualPortRequest{Connection: "T"})
+	_, err := d.AddVirtualPort(api.VirtualPortRequest{Connection: "T"})
 	if !errors.As(err, &wrong) || !strings.Contains(wrong.Allowed, "over one physical port") {
 		t.Errorf("a virtual port on the team: %v", err)
 	}
@@ -159,4 +155,56 @@ func TestIPoIBTeam_Alone(t *testing.T) {
 	wantEvent(t, d, "TeamMemberChanged", "right: member left", "Connected", "Active")
 	detach("left")
 	at("right")
+}
+
+// TestIPoIBTeam_Configured: a team of IPoIB interfaces of the configuration runs from the start, fails over and back, keeps its members
+// from other teams and from virtual functions, and is there again after a restart.
+func TestIPoIBTeam_Configured(t *testing.T) {
+	cfg := twoCables(t)
+	cfg.Adapters[1].Team = &config.Team{Members: []config.TeamMember{{Adapter: "left"}, {Adapter: "right", Primary: true}}}
+	d := start(t, cfg)
+	defer func() { stop(t, d) }()
+	are := func(want string) {
+		t.Helper()
+		await.Eventually(t, "the members are "+want, func() bool {
+			all, now := d.Status().Teams, ""
+			if len(all) != 1 || all[0].Adapter != "right" || all[0].Name != "" || !all[0].IPoIB {
+				return false
+			}
+			for _, m := range all[0].Members {
+				now += m.Adapter + " " + m.Status + " " + m.Role + " "
+			}
+			return now == want
+		})
+	}
+	const both = "left Connected Backup right Connected Active "
+	are(both)
+	_, at := places(t, d)
+	at("right")
+	if err := d.SetAdapter(AdapterRequest{Adapter: "right"}); err != nil {
+		t.Fatal(err)
+	}
+	are("left Connected Active right Disabled Backup ")
+	at("left")
+	if err := d.SetAdapter(AdapterRequest{Adapter: "right", Enable: true}); err != nil {
+		t.Fatal(err)
+	}
+	are(both)
+	at("right")
+	if _, err := d.CreateTeam(api.TeamRequest{Name: "T", Type: "AFT", IPoIB: true}); err != nil {
+		t.Fatal(err)
+	}
+	var wrong *api.FieldError
+	if _, err := d.AttachMember("T", "left", api.TeamMemberRequest{}); !errors.As(err, &wrong) || wrong.Field != "adapter" {
+		t.Errorf("a member of another team: %v", err)
+	}
+	if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "left", Name: "vf"}); !errors.Is(err, api.ErrUnsupported) {
+		t.Errorf("a virtual function of a member: %v", err)
+	}
+	if err := d.noneToCapture("left"); err != nil { // its RDMA is its own
+		t.Errorf("a capture of a member: %v", err)
+	}
+	stop(t, d)
+	d = start(t, cfg)
+	are(both)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/softvpi/softvpi/internal/team"
 )
 
-// Team is what an adapter with "link": "team" stands on: several wires of whole frames that are one (docs/teaming.md).
+// Team is what an adapter with "link": "team" stands on: several wires of whole frames that are one; or what the network interface of one
+// with an InfiniBand port stands before: IPoIB interfaces of several adapters (docs/teaming.md).
 type Team struct {
 	// Of is the name of an adapter before this one, on whose team it stands too; then nothing else is given.
 	Of string `json:"of,omitempty"`
@@ -31,11 +32,12 @@ type Team struct {
 	Members []TeamMember `json:"members,omitempty"`
 }
 
-// TeamMember is a wire of a team: one of its first four fields says which.
+// TeamMember is a wire of a team, or an adapter with an IPoIB interface: one of its first five fields says which.
 type TeamMember struct {
 	Interface string `json:"interface,omitempty"` // an Ethernet interface of Linux
 	TAP       string `json:"tap,omitempty"`       // the other side of a TAP
 	Switch    string `json:"switch,omitempty"`    // a port of a virtual Ethernet switch in the driver
+	Adapter   string `json:"adapter,omitempty"`   // an adapter with an InfiniBand port
 	Datagram  string `json:"datagram,omitempty"`  // a pair of unix datagram sockets, as of Wire
 	Peer      string `json:"peer,omitempty"`
 	// Primary is the member that is active whenever it can be.
@@ -69,6 +71,8 @@ func (m *TeamMember) String() string {
 		return "TAP " + m.TAP
 	case m.Switch != "":
 		return "switch " + m.Switch
+	case m.Adapter != "":
+		return "adapter " + m.Adapter
 	}
 	return "datagram socket " + m.Datagram
 }
@@ -119,10 +123,12 @@ func (a *Adapter) MemberMAC(i int) (mac [6]byte, err error) {
 
 // completeTeam fills in the defaults of a team, and checks it.
 func (a *Adapter) completeTeam(field func(string) string) error {
-	if a.Link != LinkTeam {
-		if a.Team != nil {
-			return api.Wrong(field("team"), "given", `nothing without "link": "team"`)
-		}
+	switch {
+	case a.TeamOfInterfaces():
+		return a.completeInterfaces(field)
+	case a.Link != LinkTeam && a.Team != nil:
+		return api.Wrong(field("team"), "given", `nothing without "link": "team" or "cable"`)
+	case a.Link != LinkTeam:
 		return nil
 	}
 	if a.Team != nil && a.Team.Of != "" {
@@ -161,6 +167,9 @@ func (a *Adapter) completeTeam(field func(string) string) error {
 
 // checkMember checks one member.
 func (a *Adapter) checkMember(m *TeamMember, field func(string) string) error {
+	if m.Adapter != "" {
+		return api.Wrong(field("adapter"), fmt.Sprintf("%q", m.Adapter), oneKind)
+	}
 	given := 0
 	for _, name := range []string{m.Interface, m.TAP, m.Switch, m.Datagram} {
 		if name != "" {
@@ -210,7 +219,7 @@ func (a *Adapter) standsOn() string { return cmp.Or(a.Team.Of, a.Name) }
 func (c *Config) completeTeams() error {
 	for i := range c.Adapters {
 		a := &c.Adapters[i]
-		if a.Team == nil {
+		if a.Team == nil || a.TeamOfInterfaces() {
 			continue
 		}
 		owns := func(o Adapter) bool { return o.Name == a.Team.Of && o.Team != nil && o.Team.Of == "" }
@@ -224,7 +233,7 @@ func (c *Config) completeTeams() error {
 			}
 		}
 	}
-	return nil
+	return c.checkInterfaces()
 }
 
 // userOf returns the name of another adapter than i that has a wire, alone or in a team; empty: none has.
@@ -237,7 +246,7 @@ func (c *Config) userOf(i int, wire *Adapter) string {
 		if wire.SameWire(o) {
 			return o.Name
 		}
-		for k := 0; o.Team != nil && k < len(o.Team.Members); k++ {
+		for k := 0; o.Link == LinkTeam && k < len(o.Team.Members); k++ {
 			if wire.SameWire(o.Team.Members[k].Wire(o)) {
 				return o.Name
 			}
@@ -246,7 +255,7 @@ func (c *Config) userOf(i int, wire *Adapter) string {
 	return ""
 }
 
-// parseMembers reads members on a command line: interface:eth1:primary+tap:t0:teammac+switch:s.
+// parseMembers reads members on a command line: interface:eth1:primary+tap:t0:teammac+switch:s, or adapter:a+adapter:b.
 func parseMembers(text string) (all []TeamMember, err error) {
 	for _, s := range strings.Split(text, "+") {
 		parts := strings.Split(s, ":")
@@ -263,6 +272,8 @@ func parseMembers(text string) (all []TeamMember, err error) {
 			m.Switch = parts[1]
 		case LinkDatagram:
 			m.Datagram = parts[1]
+		case "adapter":
+			m.Adapter = parts[1]
 		default:
 			return nil, errors.New("unknown kind")
 		}

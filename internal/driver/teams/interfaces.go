@@ -38,7 +38,10 @@ func (*interfaces) parse(name string) (team.Type, error) {
 
 // noMember implements kind.
 func (x *interfaces) noMember(i int) string {
+	configured := func(t *Team) bool { return t != x.t && slices.Contains(x.r.whole(&t.Team), i) }
 	switch d := x.r.cfg.Driver; {
+	case slices.ContainsFunc(x.r.fixed, configured):
+		return "an adapter that is in no team of the configuration"
 	case !d.InfiniBand(i):
 		return "members of one kind: adapters with InfiniBand ports, in a team of IPoIB interfaces"
 	case d.Functions(i) > 0: // WinOF 5.50, 1.7.1: "supported only on native machines (and not in HyperV or SR-IOV)"

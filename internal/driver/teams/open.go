@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/link"
 	linkteam "github.com/softvpi/softvpi/internal/link/team"
 )
@@ -20,27 +21,15 @@ func (r *Roster) PutOn(i int, cfg *device.AdapterConfig) error {
 }
 
 // putOn opens the wires of the members, and makes them one, for its carrier, which has the team's MAC then.
-func (w *wires) putOn(cfg *device.AdapterConfig) (err error) {
+func (w *wires) putOn(cfg *device.AdapterConfig) error {
 	r := w.r
 	members := r.Present(w.t)
-	c := linkteam.Config{Team: w.engine(&w.t.Team, members), Notify: r.cfg.Driver.Wake}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, closeAll(c.Links))
-		}
-	}()
+	c := linkteam.Config{Team: w.engine(&w.t.Team, members), Changed: r.news.of(r.Carrier(w.t))}
+	var wires []*config.Adapter
 	for _, i := range members {
-		c.Names = append(c.Names, r.name(i))
+		c.Names, wires = append(c.Names, r.name(i)), append(wires, &r.cfg.Adapters[i])
 	}
-	c.Changed = r.news.of(r.Carrier(w.t))
-	for _, i := range members {
-		l, err := r.cfg.Driver.OpenWire(&r.cfg.Adapters[i], cfg.UDPPort)
-		if err != nil {
-			return err
-		}
-		c.Links = append(c.Links, l)
-	}
-	l, err := linkteam.Open(c)
+	l, err := r.join(c, wires, cfg.UDPPort)
 	if err != nil {
 		return err
 	}
@@ -50,6 +39,23 @@ func (w *wires) putOn(cfg *device.AdapterConfig) (err error) {
 	cfg.Link, cfg.MAC, w.link, w.udpPort = l, l.MAC(), l, cfg.UDPPort
 	r.show()
 	return nil
+}
+
+// join opens wires, and makes them one; none is left open if that fails.
+func (r *Roster) join(c linkteam.Config, wires []*config.Adapter, udpPort uint16) (*linkteam.Link, error) {
+	c.Notify = r.cfg.Driver.Wake
+	for _, a := range wires {
+		l, err := r.cfg.Driver.OpenWire(a, udpPort)
+		if err != nil {
+			return nil, errors.Join(err, closeAll(c.Links))
+		}
+		c.Links = append(c.Links, l)
+	}
+	l, err := linkteam.Open(c)
+	if err != nil {
+		return nil, errors.Join(err, closeAll(c.Links))
+	}
+	return l, nil
 }
 
 // addMember gives the open link the wire of the last member, which is free.

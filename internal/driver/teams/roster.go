@@ -81,13 +81,14 @@ type Config struct {
 // Roster has the teams of a driver. The zero value has none.
 type Roster struct {
 	cfg        Config
-	configured []open  // complete once the adapters are
+	configured []open  // those of wires; complete once the adapters are
+	fixed      []*Team // those of IPoIB interfaces of the configuration
 	made       []*Team // with Changes held
 	shown      atomic.Pointer[[]open]
 	news       *news
 }
 
-// Team is one that was made by command. The holder of Changes has it.
+// Team is one that was made by command, or of IPoIB interfaces by the configuration. The holder of Changes has it.
 type Team struct {
 	registry.Team
 	kind kind
@@ -96,6 +97,7 @@ type Team struct {
 // New makes the teams again that the registry keeps. It is called before there are adapters; those of IPoIB interfaces run from Start on.
 func New(cfg Config) *Roster {
 	r := &Roster{cfg: cfg}
+	r.fix()
 	for _, kept := range cfg.Registry.Teams() {
 		t := r.team(kept)
 		if !t.kind.knows(kept.Type) {
@@ -113,7 +115,7 @@ func New(cfg Config) *Roster {
 
 // Start has the teams of IPoIB interfaces run, once the ports of adapters are known.
 func (r *Roster) Start() {
-	for _, t := range r.made {
+	for _, t := range slices.Concat(r.fixed, r.made) {
 		if !t.IPoIB {
 			continue
 		}
@@ -175,7 +177,7 @@ func (r *Roster) indexOf(guid string) int {
 
 // TeamOf returns the team that an adapter is in, as a member or as who carries it, whatever its kind; nil: it is in none.
 func (r *Roster) TeamOf(i int) *Team {
-	for _, t := range r.made {
+	for _, t := range slices.Concat(r.fixed, r.made) {
 		if slices.Contains(r.whole(&t.Team), i) {
 			return t
 		}
@@ -226,7 +228,7 @@ func (r *Roster) Idle(i int) bool {
 func (r *Roster) CarriedBy(adapter string) (team, carrier string, ok bool) {
 	for _, t := range r.opened() {
 		for _, m := range t.members {
-			if m.adapter == adapter && adapter != t.adapter {
+			if !t.ipoib && m.adapter == adapter && adapter != t.adapter {
 				return t.name, t.adapter, true
 			}
 		}

@@ -35,7 +35,7 @@ func (o *open) member(k int, name string) openMember {
 	return openMember{adapter: name}
 }
 
-// showConfigured shows a team of the configuration from now on.
+// showConfigured shows a team of the configuration, of wires, from now on.
 func (r *Roster) showConfigured(i int, l *linkteam.Link) {
 	a := &r.cfg.Adapters[i]
 	o := open{adapter: a.Name, failBack: !a.Team.NoFailBackToPrimary, look: looksAt(l)}
@@ -51,24 +51,31 @@ func (r *Roster) showConfigured(i int, l *linkteam.Link) {
 // holds Changes.
 func (r *Roster) show() {
 	list := slices.Clone(r.configured)
+	for _, t := range r.fixed {
+		list = r.appendOpen(list, t, "")
+	}
 	for _, t := range r.made {
-		look := t.kind.look()
-		if look == nil {
-			continue
-		}
-		members := r.Present(t)
-		o := open{name: t.Name, adapter: r.name(r.Carrier(t)), ipoib: t.IPoIB, failBack: !t.NoFallBack, look: look}
-		for _, i := range members {
-			a := &r.cfg.Adapters[i]
-			m := openMember{adapter: a.Name, wire: a.WireName(), primary: r.guid(i) == t.Primary}
-			if t.IPoIB {
-				m.wire = "IPoIB"
-			}
-			o.members = append(o.members, m)
-		}
-		list = append(list, o)
+		list = r.appendOpen(list, t, t.Name)
 	}
 	r.shown.Store(&list)
+}
+
+// appendOpen appends a team of adapters, if it runs.
+func (r *Roster) appendOpen(list []open, t *Team, name string) []open {
+	look := t.kind.look()
+	if look == nil {
+		return list
+	}
+	o := open{name: name, adapter: r.name(r.Carrier(t)), ipoib: t.IPoIB, failBack: !t.NoFallBack, look: look}
+	for _, i := range r.Present(t) {
+		a := &r.cfg.Adapters[i]
+		m := openMember{adapter: a.Name, wire: a.WireName(), primary: r.guid(i) == t.Primary}
+		if t.IPoIB {
+			m.wire = "IPoIB"
+		}
+		o.members = append(o.members, m)
+	}
+	return append(list, o)
 }
 
 // opened returns the teams that are shown.
