@@ -1,6 +1,7 @@
 package ibport
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -108,7 +109,7 @@ func (p *Port) Offer(now clock.Time) {
 	p.renew = now.Add(offerEvery)
 	for n, ip := range p.offered() {
 		p.Ask(now, sa.Offer(ip, n, p.GID(), p.Main(), offerLease), func(_ clock.Time, answer *sa.Answer) {
-			if answer.Err != nil {
+			if answer.Err != nil && !errors.Is(answer.Err, sa.ErrSuperseded) { // taken back meanwhile
 				p.log.Warn("the address cannot be found by others", "address", ip, "cause", answer.Err)
 			}
 		})
