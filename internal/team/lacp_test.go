@@ -123,3 +123,52 @@ func TestLACP_Disabled(t *testing.T) {
 		t.Errorf("%v members are active, want 1", n)
 	}
 }
+
+// TestLACP_Choice: a team whose members lead to two partners keeps the first that spoke, or has the one to which more lead.
+func TestLACP_Choice(t *testing.T) {
+	for choice, want := range map[lacp.Choice][]Role{lacp.Stable: {Active, Backup, Backup}, lacp.Count: {Backup, Active, Active},
+		lacp.Bandwidth: {Backup, Active, Active}} {
+		m := teamOf(t, LACP, 3, func(c *Config) { c.Fast, c.Choice = true, choice })
+		m.SetLink(0, 1, false, 0)
+		m.SetLink(0, 2, false, 0)
+		partner := func(n, members int) *Team {
+			return teamOf(t, LACP, members, func(c *Config) {
+				c.Fast = true
+				for i := range c.Members {
+					c.Members[i].MAC[3] = byte(n)
+				}
+			})
+		}
+		one, two := partner(1, 1), partner(2, 2)
+		others := []struct {
+			*Team
+			at int
+		}{{one, 0}, {two, 0}, {two, 1}}
+		run := func(from, until clock.Time) {
+			for now := from; now < until; now = now.Add(tick) {
+				for _, x := range []*Team{m, one, two} {
+					x.Advance(now)
+				}
+				for i, f := m.Frame(now); f != nil; i, f = m.Frame(now) {
+					others[i].Receive(now, others[i].at, f)
+				}
+				for i, f := one.Frame(now); f != nil; i, f = one.Frame(now) {
+					m.Receive(now, i, f)
+				}
+				for i, f := two.Frame(now); f != nil; i, f = two.Frame(now) {
+					m.Receive(now, i+1, f)
+				}
+			}
+		}
+		half := clock.Time(10 * time.Second)
+		run(0, half)
+		m.SetLink(half, 1, true, gigabit)
+		m.SetLink(half, 2, true, gigabit)
+		run(half, 2*half)
+		for i, role := range want {
+			if s := m.Status(i); s.Role != role {
+				t.Errorf("%v: member %d is %v, want %v: %v", choice, i, s.Role, role, s.LACP)
+			}
+		}
+	}
+}

@@ -197,7 +197,7 @@ func ParseGeneration(s string) (catalogue.Generation, *api.FieldError) {
 // ParseAdapter parses an adapter on a command line: name=address, with options after commas: "Ethernet
 // 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow][,speed=10|25|40|50|56|100[,limit]], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH|switch=NAME|fabric[=HOST]|team,of=NAME|team[=TYPE],members=interface|tap|switch|datagram:NAME[:primary][:teammac][+...][,hash=L2|L3|L4][,nofailback][,slow][,passive][,peer=PATH][,pvid=1-4094][,trunk=VLANS][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,noprobes][,linkmtu=576-65521][,host=tap:NAME|datagram:PATH|stream:PATH][,hostpeer=PATH][,wake=PROGRAM][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME][,team[=AFT],members=adapter:NAME[:primary][+...][,nofailback]]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow][,speed=10|25|40|50|56|100[,limit]], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH|switch=NAME|fabric[=HOST]|team,of=NAME|team[=TYPE],members=interface|tap|switch|datagram:NAME[:primary][:teammac][+...][,hash=L2|L3|L4][,nofailback][,slow][,passive][,choice=stable|bandwidth|count][,peer=PATH][,pvid=1-4094][,trunk=VLANS][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,noprobes][,linkmtu=576-65521][,host=tap:NAME|datagram:PATH|stream:PATH][,hostpeer=PATH][,wake=PROGRAM][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME][,team[=AFT],members=adapter:NAME[:primary][+...][,nofailback]]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")
@@ -270,6 +270,8 @@ func ParseAdapter(s string) (Adapter, error) {
 			a.team().SlowLACP = true
 		case "passive":
 			a.team().PassiveLACP = true
+		case "choice":
+			a.team().LACPChoice = value
 		case "pvid":
 			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.PVID)
 			if a.PVID == 0 {

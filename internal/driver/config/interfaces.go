@@ -28,8 +28,8 @@ func (a *Adapter) completeInterfaces(field func(string) string) error {
 	switch {
 	case !ok || kind != team.AFT: // WinOF 5.50, 4.1.6.1: "for IPoIB team, only 'AFT' type is supported"
 		return api.Wrong(field("team.type"), strconv.Quote(t.Type), "AFT, the only one for IPoIB interfaces")
-	case t.Of != "" || t.Hash != "" || t.SlowLACP || t.PassiveLACP:
-		return api.Wrong(field("team.of, hash, slow_lacp, passive_lacp"), "given", "nothing for IPoIB interfaces")
+	case t.Of != "" || t.Hash != "" || t.SlowLACP || t.PassiveLACP || t.LACPChoice != "":
+		return api.Wrong(field("team.of, hash, slow_lacp, passive_lacp, lacp_choice"), "given", "nothing for IPoIB interfaces")
 	case len(t.Members) == 0:
 		return api.Wrong(field("team.members"), "missing", fmt.Sprintf("1 to %d members", ipoib.MostMembers))
 	case len(t.Members) > ipoib.MostMembers:

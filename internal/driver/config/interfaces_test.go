@@ -43,9 +43,9 @@ func TestInterfaces_Refused(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"type=SLB,members=adapter:a+adapter:b":        {team + "type", "AFT, the only one"},
 		"type=LBFO,members=adapter:a":                 {team + "type", "AFT, the only one"},
-		"members=adapter:a+adapter:b,hash=L3":         {team + "of, hash, slow_lacp, passive_lacp", "nothing for IPoIB"},
-		"members=adapter:a+adapter:b,slow":            {team + "of, hash, slow_lacp, passive_lacp", "nothing for IPoIB"},
-		"of=b":                                        {team + "of, hash, slow_lacp, passive_lacp", "nothing for IPoIB"},
+		"members=adapter:a+adapter:b,hash=L3":         {team + "of, hash, slow_lacp, passive_lacp, lacp_choice", "nothing for IPoIB"},
+		"members=adapter:a+adapter:b,slow":            {team + "of, hash, slow_lacp, passive_lacp, lacp_choice", "nothing for IPoIB"},
+		"of=b":                                        {team + "of, hash, slow_lacp, passive_lacp, lacp_choice", "nothing for IPoIB"},
 		"":                                            {members, "1 to 8 members"},
 		"members=adapter:a+switch:s":                  {members + "[1]", "members of one kind"},
 		"members=interface:eth1":                      {members + "[0]", "members of one kind"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/function/rdma/gid"
+	"github.com/softvpi/softvpi/internal/lacp"
 	"github.com/softvpi/softvpi/internal/team"
 )
 
@@ -28,6 +29,8 @@ type Team struct {
 	// SlowLACP has the partner speak every 30 s instead of every second, and PassiveLACP lets it speak first: of type 3AD alone.
 	SlowLACP    bool `json:"slow_lacp,omitempty"`
 	PassiveLACP bool `json:"passive_lacp,omitempty"`
+	// LACPChoice is by what 3AD chooses its partner, if members have several: stable, bandwidth or count; empty: stable.
+	LACPChoice string `json:"lacp_choice,omitempty"`
 	// Members are the wires, 1 to 8.
 	Members []TeamMember `json:"members,omitempty"`
 }
@@ -96,6 +99,7 @@ func (t *Team) Engine() team.Config {
 	c.Hash, _ = team.ParseHash(t.Hash)
 	c.NoFailBack = t.NoFailBackToPrimary
 	c.Fast, c.Passive = c.Type == team.LACP && !t.SlowLACP, t.PassiveLACP
+	c.Choice, _ = lacp.ParseChoice(cmp.Or(t.LACPChoice, lacp.Stable.String()))
 	for i := range t.Members {
 		m := &t.Members[i]
 		c.Members = append(c.Members, team.Member{Primary: m.Primary, GivesMAC: m.SetTeamMACAddress})
@@ -153,8 +157,11 @@ func (a *Adapter) completeTeam(field func(string) string) error {
 	if _, ok := team.ParseHash(t.Hash); !ok {
 		return api.Wrong(field("team.hash"), fmt.Sprintf("%q", t.Hash), "L2, L3, L4")
 	}
-	if kind != team.LACP && (t.SlowLACP || t.PassiveLACP) {
-		return api.Wrong(field("team.slow_lacp, passive_lacp"), "given", "nothing without type 3AD")
+	if kind != team.LACP && (t.SlowLACP || t.PassiveLACP || t.LACPChoice != "") {
+		return api.Wrong(field("team.slow_lacp, passive_lacp, lacp_choice"), "given", "nothing without type 3AD")
+	}
+	if _, ok := lacp.ParseChoice(cmp.Or(t.LACPChoice, lacp.Stable.String())); !ok {
+		return api.Wrong(field("team.lacp_choice"), fmt.Sprintf("%q", t.LACPChoice), "stable, bandwidth, count")
 	}
 	for i := range t.Members {
 		of := func(name string) string { return field(fmt.Sprintf("team.members[%d].%s", i, name)) }

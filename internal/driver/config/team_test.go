@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/lacp"
 	"github.com/softvpi/softvpi/internal/team"
 )
 
@@ -30,12 +31,13 @@ func TestParseAdapter_Team(t *testing.T) {
 			t.Errorf("%s: link %s, %s", text, a.Link, d)
 		}
 	}
-	a, err := ParseAdapter("e=192.0.2.1,team=3AD,members=tap:a:primary+tap:b:teammac,hash=L3")
+	a, err := ParseAdapter("e=192.0.2.1,team=3AD,members=tap:a:primary+tap:b:teammac,hash=L3,choice=bandwidth")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := a.Team.Engine()
-	if c.Type != team.LACP || c.Hash != team.L3 || !c.Fast || c.Passive || !c.Members[0].Primary || !c.Members[1].GivesMAC {
+	if c.Type != team.LACP || c.Choice != lacp.Bandwidth || c.Hash != team.L3 || !c.Fast || c.Passive ||
+		!c.Members[0].Primary || !c.Members[1].GivesMAC {
 		t.Errorf("it is %+v", c)
 	}
 	if w := a.Team.Members[0].Wire(&a); w.Link != LinkTAP || w.Interface != "a" {
@@ -59,7 +61,9 @@ func TestParseAdapter_TeamRefused(t *testing.T) {
 		"e=192.0.2.1,team=AFT,of=a":                                                          "adapters[0].team",
 		"e=192.0.2.1,team,of=a,members=tap:a":                                                "adapters[0].team",
 		"e=192.0.2.1,tap=x,of=a":                                                             "adapters[0].team",
-		"e=192.0.2.1,team=AFT,members=tap:a,slow":                                            "adapters[0].team.slow_lacp, passive_lacp",
+		"e=192.0.2.1,team=AFT,members=tap:a,slow":                                            "adapters[0].team.slow_lacp, passive_lacp, lacp_choice",
+		"e=192.0.2.1,team=SLA,members=tap:a,choice=count":                                    "adapters[0].team.slow_lacp, passive_lacp, lacp_choice",
+		"e=192.0.2.1,team=3AD,members=tap:a,choice=most":                                     "adapters[0].team.lacp_choice",
 		"e=192.0.2.1,team=AFT,members=tap":                                                   "--adapter option",
 		"e=192.0.2.1,team=AFT,members=fabric:x":                                              "--adapter option",
 		"e=192.0.2.1,team=AFT,members=tap:a:first":                                           "--adapter option",
