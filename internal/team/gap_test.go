@@ -23,7 +23,7 @@ const (
 )
 
 // site is a team of two members at a switch of ours, which has their links as a bundle where the type wants that, and a peer there, in
-// virtual time.
+// virtual time. With SFT each member is at a switch of its own, x and y, which are at that one.
 type site struct {
 	*testing.T
 	*lan.Network
@@ -45,7 +45,12 @@ func newSite(t *testing.T, kind Type) *site {
 	for i, name := range []string{"a", "b", "peer"} {
 		wire := ethernet.PortConfig{Rate: rate, Trust: ethernet.TrustDSCP}
 		cfg.Nodes = append(cfg.Nodes, lan.Node{Name: name, Station: &ethernet.StationConfig{Wire: wire, Waiting: 1 << 20}})
-		cfg.Links = append(cfg.Links, lan.Link{A: ethernet.End{Node: i}, B: ethernet.End{Node: 3, Port: i}})
+		to := lan.Link{A: ethernet.End{Node: i}, B: ethernet.End{Node: 3, Port: i}}
+		if kind == SFT && i < 2 {
+			cfg.Links = append(cfg.Links, lan.Link{A: to.A, B: ethernet.End{Node: 4 + i}})
+			to.A = ethernet.End{Node: 4 + i, Port: 1}
+		}
+		cfg.Links = append(cfg.Links, to)
 	}
 	s := lan.Node{Name: "s", Ports: []ethernet.PortConfig{port, port, port}}
 	if kind.aggregates() {
@@ -55,6 +60,10 @@ func newSite(t *testing.T, kind Type) *site {
 		s.LACP = []lan.LACP{{On: true, Fast: true}}
 	}
 	cfg.Nodes = append(cfg.Nodes, s)
+	if kind == SFT {
+		cfg.Nodes = append(cfg.Nodes, lan.Node{Name: "x", Ports: []ethernet.PortConfig{port, port}},
+			lan.Node{Name: "y", Ports: []ethernet.PortConfig{port, port}})
+	}
 	n, err := lan.New(0, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +185,7 @@ func (x *site) gap(when string, d, most time.Duration) {
 
 // TestGap: whatever the type, at a switch of ours, which aggregates their links where it is to, no flow stands still for 50 ms in either
 // direction when a member's link is lost and comes back, is disabled or leaves; and with LACP for three periods at most when a line
-// loses everything without the loss of a link. A switch with a bundle that is static knows links alone.
+// loses everything without the loss of a link. With SFT a switch may be lost. A switch with a bundle that is static knows links alone.
 func TestGap(t *testing.T) {
 	for kind := AFT; kind <= SLA; kind++ {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -193,8 +202,16 @@ func TestGap(t *testing.T) {
 				x.do("relink", line)
 				x.gap(line+" back", settles, seenGap)
 			}
-			if kind == SLA {
+			switch kind {
+			case SLA:
 				return
+			case SFT: // a switch without power has no links
+				x.do("unlink", "a")
+				x.do("unlink", "x[2]")
+				x.gap("switch x lost", settles, seenGap)
+				x.do("relink", "x[2]")
+				x.do("relink", "a")
+				x.gap("switch x back", settles, seenGap)
 			}
 			x.team.SetDisabled(x.now, 0, true)
 			x.gap("a disabled", settles, seenGap)
