@@ -22,17 +22,7 @@ func TestTeam_Functions(t *testing.T) {
 	for _, kind := range []struct{ name, second string }{{"AFT", "Backup"}, {"ALB", "Active"}, {"3AD", "Active"}} {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			h := linuxHosts(t, 1500)
-			a, b := h[0], h[1]
-			far := a // who has the other ends of the members
-			if kind.name == "3AD" {
-				far = b
-				a.twoLines(t, b, kind.name)
-			} else {
-				a.twoMembers(t)
-				b.up(t)
-			}
-			a.shell(t, "sysctl -q net.ipv4.conf.all.arp_ignore=1") // m0 and m1 are the adapters', and so is what is asked there
+			a, b, far := aroundTeam(t, kind.name)
 			a.driver = a.spawn(t, "up", "--adapter", "p=192.0.2.1/24,interface=m0", "--adapter", "q=192.0.2.3/24,interface=m1")
 			a.driver.until(t, "listening")
 			a.ok(t, "vf", "create", "p", "red", "address=192.0.2.11/24", "tap=red0")
@@ -79,6 +69,23 @@ func TestTeam_Functions(t *testing.T) {
 			client.wait(t)
 		})
 	}
+}
+
+// aroundTeam returns a host with two interfaces for members of a team of a type, another one, and the one that has the other ends of the
+// members: the first, at a bridge, or the other, at lines to a team of its own if the type wants a bundle there.
+func aroundTeam(t *testing.T, kind string) (a, b, far *linuxHost) {
+	t.Helper()
+	h := linuxHosts(t, 1500)
+	a, b, far = h[0], h[1], h[0]
+	if kind == "3AD" || kind == "SLA" {
+		far = b
+		a.twoLines(t, b, kind)
+	} else {
+		a.twoMembers(t)
+		b.up(t)
+	}
+	a.shell(t, "sysctl -q net.ipv4.conf.all.arp_ignore=1") // m0 and m1 are the team's, and so is what is asked there
+	return a, b, far
 }
 
 // twoLines makes two interfaces of the host, m0 and m1, the other ends of s0 and s1 of another host, whose adapter has a team of those.

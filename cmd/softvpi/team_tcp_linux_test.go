@@ -18,17 +18,7 @@ func TestTeam_TCP(t *testing.T) {
 		{"ALB", "Active"}, {"SLA", "Active"}} {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			h := linuxHosts(t, 1500)
-			a, b := h[0], h[1]
-			far := a // who has the other ends of the members
-			if kind.name == "SLA" {
-				far = b
-				a.twoLines(t, b, kind.name)
-			} else {
-				a.twoMembers(t)
-				b.up(t)
-			}
-			a.shell(t, "sysctl -q net.ipv4.conf.all.arp_ignore=1") // m0 and m1 are the team's, and so is what is asked there
+			a, b, far := aroundTeam(t, kind.name)
 			a.driver = a.spawn(t, "up", "--adapter", fmt.Sprintf("port=%s/24,team=%s,members=interface:m0:primary+interface:m1,host=tap:nic",
 				a.ip, kind.name))
 			a.driver.until(t, "listening")
