@@ -54,6 +54,8 @@ func (s *SM) handle(w work, smp *mad.SMP) {
 		s.onVirtual(w, smp)
 	case s.stage == stageLight:
 		s.onLook(w, smp)
+	case s.stage == stageWatch:
+		s.onWatch(w, smp)
 	}
 }
 
@@ -284,6 +286,9 @@ func (s *SM) failed(w work, smp *mad.SMP) {
 		if !w.beyond { // a node is gone; one that was silent before may stay silent
 			s.heavy, s.whole = true, true
 		}
+		return
+	case s.stage == stageWatch:
+		s.notWatched(w)
 		return
 	case s.stage == stageInherit && !w.set:
 		return // the contents are unknown and will be overwritten

@@ -267,6 +267,7 @@ func (s *SM) onTrap(p *Packet, smp *mad.SMP) {
 		case mad.TrapCapabilityMask, mad.TrapSystemImageGUID:
 			s.whole = true
 			s.trapped()
+			s.watchIssuer(n.IssuerLID)
 		case mad.TrapLinkStateChange:
 			s.trapped()
 		}

@@ -25,6 +25,7 @@ const (
 	stageActivate       // activating links
 	stageGroups         // writing GUID tables and multicast tables
 	stageLight          // checking whether something has changed
+	stageWatch          // looking at virtual ports that may have changed
 )
 
 // SM is a subnet manager with its subnet administration, bound to one port. The caller drives it: see the
@@ -51,6 +52,7 @@ type SM struct {
 	lids    map[uint64]LIDRange
 
 	canVirtual map[uint64]bool // by port GUID: whether the port can have virtual ports, as it has said
+	watches    []watch
 
 	tree       *routing.SpanningTree // of treeOf
 	treeOf     *routing.Graph
@@ -180,6 +182,9 @@ const settle = 10 * time.Millisecond
 func (s *SM) trapped() {
 	s.heavy = true
 	s.sweepAt = clock.Min(s.sweepAt, s.now.Add(settle))
+	if s.stage == stageWatch {
+		s.x.clear() // the sweep looks, too
+	}
 }
 
 // Advance does what is due.
@@ -211,7 +216,7 @@ func (s *SM) Failed(now clock.Time, p *Packet) {
 func (s *SM) Deadline() clock.Time {
 	d := clock.Min(s.x.deadline(), s.sa.Deadline())
 	if s.stage == stageIdle {
-		d = clock.Min(d, clock.Min(s.sweepAt, s.pollAt))
+		d = clock.Min(clock.Min(d, s.watchAt()), clock.Min(s.sweepAt, s.pollAt))
 	}
 	return d
 }
@@ -348,6 +353,8 @@ func (s *SM) proceed() {
 			s.stage = stageIdle
 		case stageLight:
 			s.looked()
+		case stageWatch:
+			s.haveWatched()
 		case stageIdle:
 			if !s.begin() {
 				return
@@ -376,7 +383,10 @@ func (s *SM) begin() bool {
 			s.setUpGroups()
 		}
 	case s.now.Before(s.sweepAt):
-		return false
+		if s.now.Before(s.watchAt()) {
+			return false
+		}
+		s.watchPorts()
 	case s.heavy || s.cfg.HeavySweeps || s.live == nil:
 		s.discover()
 	default:

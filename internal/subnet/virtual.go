@@ -58,6 +58,10 @@ func (s *SM) onVirtual(w work, smp *mad.SMP) {
 		}
 	case mad.AttrVirtualizationInfo:
 		if i, err := mad.ParseVirtualizationInfo(smp.Data[:]); err == nil {
+			if s.cfg.Virtual == VirtualEnable && !i.Enable {
+				s.watchPort(n.Ports[w.at].GUID) // until now it may not have known whom to tell
+			}
+			s.lookedAt(n.Ports[w.at].GUID, i.StateChange)
 			s.onVirtualization(w.at, &i)
 		}
 	case mad.AttrVPortState:

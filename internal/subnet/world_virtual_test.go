@@ -160,3 +160,54 @@ func TestVirtualPortsOff(t *testing.T) {
 		}
 	}
 }
+
+// TestVirtualPortsOneAfterAnother: virtual ports that come while their port may not send its trap again get their LIDs all the same, the
+// manager does not ask for ever, and many at once cost no more than one.
+func TestVirtualPortsOneAfterAnother(t *testing.T) {
+	_, w := smallTree(t)
+	master := w.manager(0, subnet.Config{Virtual: subnet.VirtualEnable})
+	at := fabric.Place{Node: 5, Port: 1}
+	w.f.Plug(w.now, at, true)
+	w.run(5 * time.Second)
+	requests := func(what string, f func(), most uint64) {
+		before, _, _ := master.sm.Traffic()
+		if f(); t.Failed() {
+			return
+		}
+		after, again, lost := master.sm.Traffic()
+		t.Logf("%s: %d requests", what, after-before)
+		if after-before > most || again+lost > 0 {
+			t.Errorf("%s: %d requests, want at most %d; %d again, %d lost", what, after-before, most, again, lost)
+		}
+	}
+	var list []fabric.VirtualPort
+	add := func(n int) {
+		for range n {
+			i := len(list) + 1
+			list = append(list, fabric.VirtualPort{Index: uint16(i), GUID: redGUID + uint64(i)})
+		}
+		w.f.SetVirtual(w.now, at, list)
+		w.ib.Node.Wake()
+	}
+	w.active(at, 0)
+	requests("one", func() { add(1); w.run(50 * time.Millisecond); w.active(at, 1) }, 300)
+	for _, pause := range []time.Duration{0, 0, 70, 150, 400, 900} {
+		w.run(pause * time.Millisecond)
+		add(1)
+		w.run(100 * time.Millisecond)
+		w.active(at, len(list))
+	}
+	w.run(3 * time.Second)
+	requests("rest", func() { w.run(time.Minute) }, 0)
+	list = nil
+	add(0)
+	w.run(3 * time.Second)
+	requests("32 at once", func() {
+		for range fabric.MostVirtual {
+			add(1)
+		}
+		w.run(200 * time.Millisecond)
+		w.active(at, fabric.MostVirtual)
+		w.run(3 * time.Second)
+	}, 1500)
+}
