@@ -59,6 +59,8 @@ type FunctionStatus struct {
 	// Fabric is what it has of an InfiniBand port, and PKeysGiven what it is to have of its partitions: default, all, or P_Keys.
 	Fabric     *FunctionFabric `json:"fabric,omitempty"`
 	PKeysGiven string          `json:"pkeys,omitempty"`
+	// IPoIB are its IPoIB interfaces, its own first.
+	IPoIB []IPoIBStatus `json:"ipoib,omitempty"`
 }
 
 // FunctionFabric is what a virtual function has of an InfiniBand port.
@@ -67,7 +69,10 @@ type FunctionFabric struct {
 	Asked []string `json:"guids_asked"`     // for its rows of the port's GUIDInfo; auto: what the subnet manager chooses
 	GUIDs []string `json:"guids,omitempty"` // that it has: its GIDs are the subnet's prefix with them
 	Cause string   `json:"cause,omitempty"` // why it has not all of them
+	GIDs  []string `json:"gids,omitempty"`
 	PKeys []string `json:"p_keys,omitempty"`
+	// Routing is how its packets find it, as SRIOV_IB_ROUTING_MODE has it: by GID, with the port's LID, or by LID; empty: it is not live.
+	Routing string `json:"routing,omitempty"`
 }
 
 // FunctionRequest creates or changes a virtual function.
@@ -167,7 +172,7 @@ func (f *FunctionStatus) WriteText(w io.Writer) {
 		say  bool
 		text string
 	}{{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {f.Fabric != nil && f.PKeysGiven != "default", "P_Keys " + f.PKeysGiven},
-		{lid != 0, fmt.Sprint("LID ", lid)}, {true, state}, {cause != "", cause}, {f.Max != 0, fmt.Sprintf("at most %g Mb/s", f.Max)},
+		{lid != 0, lidText(f.Fabric)}, {true, state}, {cause != "", cause}, {f.Max != 0, fmt.Sprintf("at most %g Mb/s", f.Max)},
 		{f.Min != 0, fmt.Sprintf("at least %g Mb/s", f.Min)}, {f.NoRDMA, "no RDMA"}, {f.Trust, "trusted"},
 		{f.Group != "", "group " + clean(f.Group)},
 		{f.TAP != "", "tap " + clean(f.TAP)}, {f.Visible == "netns", "visible in its network namespace alone"},
@@ -181,6 +186,17 @@ func (f *FunctionStatus) WriteText(w io.Writer) {
 		}
 	}
 	fmt.Fprintln(w)
+	for i := range f.IPoIB {
+		f.IPoIB[i].writeText(w, "    ")
+	}
+}
+
+// lidText is a LID with whose it is.
+func lidText(f *FunctionFabric) string {
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf("LID %d%s", f.LID, map[string]string{"GID": " of the port", "LID": " of its own"}[f.Routing])
 }
 
 // writeFunctions prints the virtual functions of an adapter, if it has any or should have more.

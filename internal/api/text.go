@@ -133,12 +133,12 @@ func (a *AdapterStatus) writePort(w io.Writer, state string, addrs []string) {
 		map[bool]string{true: ", keys wait for a restart"}[a.Pending])
 	fmt.Fprintf(w, "  impairment: %s\n", or(a.Impairment, "none"))
 	for i := range a.IPoIB {
-		a.IPoIB[i].writeText(w)
+		a.IPoIB[i].writeText(w, "  ")
 	}
 }
 
-// writeText prints an IPoIB interface.
-func (x *IPoIBStatus) writeText(w io.Writer) {
+// writeText prints an IPoIB interface in two lines with an indent.
+func (x *IPoIBStatus) writeText(w io.Writer, indent string) {
 	name := ""
 	if x.IName != "" {
 		name = fmt.Sprintf(" %s (%s)", clean(x.Connection), clean(x.IName))
@@ -147,11 +147,11 @@ func (x *IPoIBStatus) writeText(w io.Writer) {
 	if x.PKey != 0 {
 		key = fmt.Sprintf("P_Key 0x%04x", x.PKey)
 	}
-	fmt.Fprintf(w, "  IPoIB%s: %s, interface %s, MTU %d, %s, MAC address %s, end points: %d local, %d multicast, %d remote\n",
-		name, x.State, or(clean(x.Interface), "none"), x.MTU, key, x.MAC, x.Local, x.Multicast, x.Remote)
+	fmt.Fprintf(w, "%sIPoIB%s: %s, interface %s, MTU %d, %s, MAC address %s, end points: %d local, %d multicast, %d remote\n",
+		indent, name, x.State, or(clean(x.Interface), "none"), x.MTU, key, x.MAC, x.Local, x.Multicast, x.Remote)
 	c := x.Counters
-	fmt.Fprintf(w, "    sent %d packets %d bytes, received %d packets %d bytes, %d dropped to send, %d dropped received\n",
-		c["sent_packets"], c["sent_bytes"], c["received_packets"], c["received_bytes"],
+	fmt.Fprintf(w, "%s  sent %d packets %d bytes, received %d packets %d bytes, %d dropped to send, %d dropped received\n",
+		indent, c["sent_packets"], c["sent_bytes"], c["received_packets"], c["received_bytes"],
 		c["outbound_discarded_packets"]+c["outbound_error_packets"], c["received_discarded_packets"]+c["received_error_packets"])
 }
 

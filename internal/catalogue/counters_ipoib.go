@@ -2,7 +2,7 @@ package catalogue
 
 var networkInterface = CounterSet{
 	Name: "Network Interface", Generations: Both, Short: "network_interface", Instances: "interface",
-	Description: "Windows' set for a network interface: what IPoIB or an adapter's Ethernet function carries, with one instance for each interface, including virtual ports. The adapters' own sets count what the port carries below it. An IPoIB interface counts from when it is created; a restart of its adapter creates it again. An Ethernet function counts from the start of the driver, and frames, from the destination address on; a large one counts once. Ethernet adapters without a host have no network interface here.",
+	Description: "Windows' set for a network interface: what IPoIB or an adapter's Ethernet function carries, with one instance for each interface, including those of virtual ports and, by the name of the function, those of virtual functions at InfiniBand ports. The adapters' own sets count what the port carries below it. An IPoIB interface counts from when it is created; a restart of its adapter creates it again. An Ethernet function counts from the start of the driver, and frames, from the destination address on; a large one counts once. Ethernet adapters without a host have no network interface here.",
 	Sources: []Source{{winof, "4.9.4 Adapter Proprietary Performance Counters"}, {winof,
 		"4.9.4.1 Proprietary Mellanox Adapter Traffic Counters"}},
 	Counters: joined(

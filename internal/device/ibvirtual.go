@@ -130,6 +130,7 @@ func (a *adapter) checkSource(av *command.AddressVector) error {
 // FabricStatus is what a virtual function has of an InfiniBand port.
 type FabricStatus struct {
 	LID     ib.LID
+	ByLID   bool      // it is its own, and not the port's
 	Aliases []uint64  // by its rows; 0: none yet
 	Why     error     // why it has not all that were asked for; nil: it has, or they have not been answered
 	PKeys   []ib.PKey // its table
@@ -141,7 +142,7 @@ func (a *adapter) fabricStatus() *FabricStatus {
 	if a.ib == nil {
 		return nil
 	}
-	s := &FabricStatus{LID: a.ib.Settings().LID, PKeys: slices.Clone(a.engine.PKeys()), Refused: a.station.Refused}
+	s := &FabricStatus{LID: a.ib.Settings().LID, ByLID: a.cfg.byLID, PKeys: slices.Clone(a.engine.PKeys()), Refused: a.station.Refused}
 	s.Aliases, s.Why = a.ib.Aliases()
 	return s
 }

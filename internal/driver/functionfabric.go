@@ -176,7 +176,7 @@ func (d *Driver) awaitAlias(f *virtualFunction) {
 }
 
 // showFabric adds what a virtual function has of an InfiniBand port.
-func showFabric(s *api.FunctionStatus, cfg *device.FunctionConfig, now *device.FunctionStatus) {
+func showFabric(s *api.FunctionStatus, cfg *device.FunctionConfig, now *device.FunctionStatus, port *api.InfiniBandStatus) {
 	s.MAC, s.VLANs, s.PKeysGiven = "", "", partitionWords(&cfg.Virtual.PKeys)
 	f := &api.FunctionFabric{}
 	for _, g := range cfg.Aliases.List[:max(cfg.Aliases.Used, 1)] {
@@ -186,10 +186,16 @@ func showFabric(s *api.FunctionStatus, cfg *device.FunctionConfig, now *device.F
 		return
 	}
 	o := now.Fabric
-	f.LID = uint16(o.LID)
+	f.LID, f.Routing = uint16(o.LID), "GID"
+	if o.ByLID {
+		f.Routing = "LID"
+	}
 	for _, g := range o.Aliases {
-		if g != 0 {
-			f.GUIDs = append(f.GUIDs, guidWord(g))
+		if g == 0 {
+			continue
+		}
+		if f.GUIDs = append(f.GUIDs, guidWord(g)); port != nil {
+			f.GIDs = append(f.GIDs, gid.Of(port.Prefix, g).String())
 		}
 	}
 	if o.Why != nil {

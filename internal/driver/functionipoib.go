@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/hostside"
@@ -22,6 +23,9 @@ func (d *Driver) startFunctionIPoIB(f *virtualFunction) error {
 	p := f.host
 	if !d.infiniBand(int(f.cfg.Owner)) || p.tap() == "" {
 		return nil
+	}
+	if _, err := d.find(f.cfg.Name); err == nil {
+		return api.Wrong("name", strconv.Quote(f.cfg.Name), "one that no adapter has: connections have names of their own, and that of its IPoIB is this one")
 	}
 	front, err := d.functionFront(f, p)
 	if err != nil {
@@ -49,8 +53,43 @@ func (d *Driver) startFunctionIPoIB(f *virtualFunction) error {
 		own = append(own, f.cfg.Addr)
 	}
 	front.Stand(face, own, d.functionAddressed(f.index, f.cfg.Name))
-	f.ipoib = x
+	d.functions.carry(f, x)
 	return nil
+}
+
+// carry says which IPoIB interfaces a virtual function has; nil: none.
+func (s *functions) carry(f *virtualFunction, x *ipoibPort) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.ipoib = x
+}
+
+// functionConnections returns the connections of the virtual functions of an InfiniBand adapter that are to have IPoIB interfaces: each
+// has the name of its function.
+func (d *Driver) functionConnections(i int) (list []connection) {
+	if !d.infiniBand(i) {
+		return nil
+	}
+	var guids []uint64
+	d.functions.mu.Lock()
+	for _, f := range d.functions.list {
+		if f.cfg.Owner != uint32(i) || f.host.tap() == "" {
+			continue
+		}
+		c := connection{name: f.cfg.Name, system: f.host.tap()}
+		if f.end != nil && f.end.front != nil {
+			c.system = f.end.front.Name()
+		}
+		if f.ipoib != nil {
+			c.face = f.ipoib.list[c.name]
+		}
+		list, guids = append(list, c), append(guids, f.cfg.GUID)
+	}
+	d.functions.mu.Unlock() // interfaces tell of what happens to them, and so are not asked with it
+	for n := range list {
+		list[n].mac = d.macOf(i, guids[n])
+	}
+	return list
 }
 
 // functionAddressed returns what makes the addresses of the interface of a virtual function those by which programs find it. Link-local
@@ -129,7 +168,7 @@ func (d *Driver) stopFunctionIPoIB(f *virtualFunction) {
 	}
 	_ = d.host.SetResolver(f.index, nil)
 	f.ipoib.close()
-	f.ipoib = nil
+	d.functions.carry(f, nil)
 }
 
 // closeFunctionIPoIB ends the IPoIB interfaces of all virtual functions, before their adapters are closed.

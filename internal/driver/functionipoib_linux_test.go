@@ -48,10 +48,41 @@ func TestFunctions_IPoIB(t *testing.T) {
 			t.Errorf("TCP from red to blue, with LIDs of their own: %v: %v", own, err)
 		}
 	}
+	functionIPoIBShown(t, d)
 	if err := d.RemoveFunction("red"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := red.h.LinkByName("red0"); err == nil {
 		t.Error("the interface of red is there without red")
+	}
+}
+
+// functionIPoIBShown checks that the IPoIB interfaces of red and blue, over which packets went, are in the status, that their end points
+// can be listed, and that they have instances in the counter sets, each by the name of its function.
+func functionIPoIBShown(t *testing.T, d *Driver) {
+	t.Helper()
+	for _, name := range []string{"red", "blue"} {
+		f := functionNamed(t, d, name)
+		if len(f.IPoIB) != 1 {
+			t.Fatalf("%s has the IPoIB interfaces %+v, want one", name, f.IPoIB)
+		}
+		x := f.IPoIB[0]
+		if x.Connection != name || x.Interface != name+"0" || x.State != "up" || x.MTU != 2044 || x.PKey != 0xffff || x.MAC == "" ||
+			x.MAC == d.ipoibMAC(0) || x.Remote == 0 || x.Counters["sent_packets"] == 0 || x.Counters["received_packets"] == 0 {
+			t.Errorf("the IPoIB interface of %s is %+v", name, x)
+		}
+		if f.Fabric.Routing != "LID" || len(f.Fabric.GIDs) != 1 {
+			t.Errorf("%s has %+v of its port, want a GID, found by LID", name, f.Fabric)
+		}
+		if ends, err := d.Endpoints(name); err != nil || len(ends) != 1 || len(ends[0].Remote) == 0 {
+			t.Errorf("the end points of %s are %+v (%v)", name, ends, err)
+		}
+		snap, err := d.counters.Snapshot("network_interface(" + name + ").sent_packets")
+		if err != nil || len(snap.Instances) != 1 || *snap.Instances[0].Values[0].Raw == 0 {
+			t.Errorf("the counters of %s are %+v (%v)", name, snap.Instances, err)
+		}
+	}
+	if own := d.Overview().Adapters[0].IPoIB; len(own) != 1 {
+		t.Errorf("the port has the interfaces %+v, want its own alone", own)
 	}
 }

@@ -41,6 +41,11 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 		now[f.Name] = f
 		hosts[f.Name] = d.host.Ethernet(f.Info.Index)
 	}
+	faces := map[string][]api.IPoIBStatus{}
+	for _, c := range d.functionConnections(int(i)) {
+		faces[c.name] = append(faces[c.name], d.connectionStatus(int(i), &c))
+	}
+	port := d.portStatus(int(i))
 	d.functions.mu.Lock()
 	defer d.functions.mu.Unlock()
 	for _, f := range list {
@@ -55,7 +60,8 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 		}
 		if d.infiniBand(int(i)) {
 			o := now[f.cfg.Name]
-			showFabric(&s, &f.cfg, &o)
+			showFabric(&s, &f.cfg, &o, port)
+			s.IPoIB = faces[f.cfg.Name]
 		}
 		if f.end != nil && f.end.place == f.host {
 			s.HostState = f.end.state()

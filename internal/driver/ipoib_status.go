@@ -13,8 +13,29 @@ import (
 	"github.com/softvpi/softvpi/internal/ipoib/service"
 )
 
-// connection is a connection of an adapter: its own, or that of a virtual port.
-type connection struct{ name, iname string }
+// connection is a connection of an adapter: its own, or that of a virtual port or of a virtual function.
+type connection struct {
+	name, iname string
+	system      string // its network interface; empty: none
+	mac         string
+	face        *service.Interface // nil: it does not run
+}
+
+// look returns the status of the interface of a connection if it is running.
+func (c *connection) look() (s service.Status, runs bool) {
+	if c.face == nil {
+		return s, false
+	}
+	return c.face.Status(), true
+}
+
+// endpoints returns those of the interface of a connection, none if it is not running.
+func (c *connection) endpoints() api.Endpoints {
+	if c.face == nil {
+		return endpoints(c.name, ipoib.Endpoints{})
+	}
+	return endpoints(c.name, c.face.Endpoints())
+}
 
 // connections returns the connections of an InfiniBand adapter, its own first; none for an Ethernet
 // adapter.
@@ -22,9 +43,14 @@ func (d *Driver) connections(i int) []connection {
 	if !d.infiniBand(i) {
 		return nil
 	}
-	list := []connection{{name: d.running[i].Name}}
+	mac := d.ipoibMAC(i)
+	list := []connection{{name: d.running[i].Name, mac: mac}}
 	for _, v := range d.registry.VirtualPorts(d.running[i].known()) {
-		list = append(list, connection{v.Name, v.IName})
+		list = append(list, connection{name: v.Name, iname: v.IName, mac: mac})
+	}
+	for n := range list {
+		c := &list[n]
+		c.system, c.face = d.ipoib.systemName(c.name), d.ipoib.find(uint32(i), c.name)
 	}
 	return list
 }
@@ -33,21 +59,27 @@ func (d *Driver) connections(i int) []connection {
 func (d *Driver) ipoibStatus(i int) []api.IPoIBStatus {
 	var out []api.IPoIBStatus
 	for _, c := range d.connections(i) {
-		s, runs := d.ipoib.look(uint32(i), c.name)
-		x := api.IPoIBStatus{Connection: c.name, IName: c.iname, Interface: d.ipoib.systemName(c.name), State: stateText(s.State, runs),
-			MAC: d.ipoibMAC(i), Counters: map[string]uint64{}}
-		if runs {
-			x.Connected, x.MTU, x.PKey, x.Address, x.MLID = s.State == ipoib.Up, s.MTU, uint16(s.PKey), s.Address.String(), uint16(s.MLID)
-			x.Local, x.Multicast, x.Remote = s.Census.Local, s.Census.Multicast, s.Census.Remote
-			words := d.interfaceWords(i, c.name, &s)
-			x.Counters = words.Values()
-			if !s.Broadcast.IsZero() {
-				x.Broadcast = netip.AddrFrom16(s.Broadcast).String()
-			}
-		}
-		out = append(out, x)
+		out = append(out, d.connectionStatus(i, &c))
 	}
 	return out
+}
+
+// connectionStatus returns the status of the IPoIB interface of a connection.
+func (d *Driver) connectionStatus(i int, c *connection) api.IPoIBStatus {
+	s, runs := c.look()
+	x := api.IPoIBStatus{Connection: c.name, IName: c.iname, Interface: c.system, State: stateText(s.State, runs), MAC: c.mac,
+		Counters: map[string]uint64{}}
+	if !runs {
+		return x
+	}
+	x.Connected, x.MTU, x.PKey, x.Address, x.MLID = s.State == ipoib.Up, s.MTU, uint16(s.PKey), s.Address.String(), uint16(s.MLID)
+	x.Local, x.Multicast, x.Remote = s.Census.Local, s.Census.Multicast, s.Census.Remote
+	words := d.interfaceWords(i, c.name, &s)
+	x.Counters = words.Values()
+	if !s.Broadcast.IsZero() {
+		x.Broadcast = netip.AddrFrom16(s.Broadcast).String()
+	}
+	return x
 }
 
 // interfaceWords returns the counters of an interface.
@@ -65,8 +97,8 @@ func (d *Driver) interfaces(i int, e *device.EthernetStatus) []counters.Interfac
 	if e != nil {
 		out = append(out, d.ethernetWords(i, e))
 	}
-	for _, c := range d.connections(i) {
-		if s, runs := d.ipoib.look(uint32(i), c.name); runs {
+	for _, c := range append(d.connections(i), d.functionConnections(i)...) {
+		if s, runs := c.look(); runs {
 			out = append(out, d.interfaceWords(i, c.name, &s))
 		}
 	}
@@ -80,9 +112,14 @@ func (d *Driver) ipoibMAC(i int) string {
 	if p == nil || p.PortGUID == 0 {
 		return ""
 	}
+	return d.macOf(i, p.PortGUID)
+}
+
+// macOf returns the MAC address of IPoIB interfaces at a GUID, by the keys of an adapter.
+func (d *Driver) macOf(i int, guid uint64) string {
 	d.settings.RLock()
 	defer d.settings.RUnlock()
-	m := ipoib.MAC(p.PortGUID, uint8(d.running[i].value("GUIDMask")))
+	m := ipoib.MAC(guid, uint8(d.running[i].value("GUIDMask")))
 	return net.HardwareAddr(m[:]).String()
 }
 
@@ -104,12 +141,12 @@ func (d *Driver) Endpoints(name string) ([]api.Endpoints, error) {
 	ethernet := false
 	for i := range d.running {
 		ethernet = ethernet || !d.infiniBand(i) && strings.EqualFold(name, d.running[i].Name)
-		for _, c := range d.connections(i) {
+		for _, c := range append(d.connections(i), d.functionConnections(i)...) {
 			names = append(names, strconv.Quote(c.name))
 			if name != "" && !strings.EqualFold(name, c.name) {
 				continue
 			}
-			out = append(out, endpoints(c.name, d.ipoib.endpoints(uint32(i), c.name)))
+			out = append(out, c.endpoints())
 		}
 	}
 	if name != "" && len(out) == 0 && !ethernet {
@@ -160,15 +197,6 @@ func (p *ipoibPorts) look(i uint32, name string) (s service.Status, runs bool) {
 		return s, false
 	}
 	return f.Status(), true
-}
-
-// endpoints returns those of an interface, none if it is not running.
-func (p *ipoibPorts) endpoints(i uint32, name string) ipoib.Endpoints {
-	f := p.find(i, name)
-	if f == nil {
-		return ipoib.Endpoints{}
-	}
-	return f.Endpoints()
 }
 
 // systemName returns the network interface of a connection, empty if there is none.

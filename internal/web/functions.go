@@ -28,6 +28,7 @@ type functionPort struct {
 	Adapter *api.AdapterStatus
 	Granted string // by SR-IOV's configuration
 	Overlay string // what its overlay does; empty: there is none
+	IPoIB   []string
 	Virtual []functionRow
 }
 
@@ -35,6 +36,7 @@ type functionPort struct {
 type functionRow struct {
 	api.FunctionStatus
 	State, Owner, Limits string
+	IPoIB                []string // its interfaces in words
 	Dropped              uint64
 }
 
@@ -76,7 +78,7 @@ func (s *Server) showFunctions(q *request, chosen string, entered url.Values, re
 	var now *api.FunctionStatus
 	for i := range v.Adapters {
 		a := &v.Adapters[i]
-		p := functionPort{Adapter: a, Granted: grantedText(a), Overlay: overlayText(&said, a.Name)}
+		p := functionPort{Adapter: a, Granted: grantedText(a), Overlay: overlayText(&said, a.Name), IPoIB: ipoibTexts(a.IPoIB)}
 		for k := range list {
 			if f := &list[k]; f.Adapter == a.Name {
 				p.Virtual = append(p.Virtual, rowOf(f))
@@ -136,7 +138,7 @@ func overlayText(o *api.Overlay, adapter string) string {
 }
 
 func rowOf(f *api.FunctionStatus) functionRow {
-	r := functionRow{FunctionStatus: *f, State: "down"}
+	r := functionRow{FunctionStatus: *f, State: "down", IPoIB: ipoibTexts(f.IPoIB)}
 	if f.Up {
 		r.State = "up"
 	}
@@ -163,6 +165,31 @@ func rowOf(f *api.FunctionStatus) functionRow {
 	return r
 }
 
+// GIDs returns the GIDs of a function at an InfiniBand port, or the GUIDs that it is to have while it has none.
+func (r *functionRow) GIDs() []string {
+	if x := r.Fabric; len(x.GIDs) == 0 {
+		return x.Asked
+	}
+	return r.Fabric.GIDs
+}
+
+// ipoibTexts says of each IPoIB interface of a function what it is and what it carries.
+func ipoibTexts(list []api.IPoIBStatus) (out []string) {
+	for i := range list {
+		x, key := &list[i], "no partition"
+		if x.PKey != 0 {
+			key = fmt.Sprintf("P_Key 0x%04x", x.PKey)
+		}
+		text := fmt.Sprintf("%s, interface %s, %s, sent %s packets, received %s", x.State, or(x.Interface, "none"), key,
+			count(x.Counters["sent_packets"]), count(x.Counters["received_packets"]))
+		if x.IName != "" {
+			text = x.Connection + " (" + x.IName + "): " + text
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
 // machineText says where a virtual machine has its card, and whether it is there; empty: the host is none.
 func machineText(f *api.FunctionStatus) string {
 	if f.HostState == "" {
@@ -181,6 +208,10 @@ func functionWords(f *api.FunctionStatus) []functionWord {
 	if f.HostState == "" { // it is the network interface
 		card = ""
 	}
+	var guids, keys string
+	if f.Fabric != nil {
+		guids, keys = strings.Join(f.Fabric.Asked, "+"), f.PKeysGiven
+	}
 	list := []functionWord{
 		{Name: "mac", Title: "MAC", Value: f.MAC, Help: "02:00:00:00:00:01"},
 		{Name: "address", Title: "Address", Value: f.Address, Help: "192.0.2.9/24"},
@@ -197,6 +228,8 @@ func functionWords(f *api.FunctionStatus) []functionWord {
 		{Name: "hostpeer", Title: "Machine's socket", Value: cmp.Or(f.HostPeer, "none"), Help: "of datagrams; none: PATH.peer"},
 		{Name: "netns", Title: "Network namespace", Value: cmp.Or(f.NetNS, "none"), Help: "of the network interface; none"},
 		{Name: "visible", Title: "Visible to", Value: cmp.Or(f.Visible, "all"), Choices: []string{"all", "netns"}},
+		{Name: "guid", Title: "GUID", Value: guids, Help: "at an InfiniBand port: 0x0200c90000000001, auto: the subnet manager chooses"},
+		{Name: "pkeys", Title: "P_Keys", Value: keys, Help: "at an InfiniBand port: default, all, or 0x8001+0x7fff"},
 	}
 	for i := range list {
 		list[i].Was = list[i].Value

@@ -98,3 +98,34 @@ func TestFunctionsAreChanged(t *testing.T) {
 		t.Errorf("an action that there is not: status %d", w.Code)
 	}
 }
+
+// TestFunctionsOfInfiniBand: at an InfiniBand port the page has LIDs, by what they are found, GIDs, P_Keys and IPoIB interfaces in place
+// of MACs and VLANs, and the form the settings of such functions.
+func TestFunctionsOfInfiniBand(t *testing.T) {
+	was := virtual
+	defer func() { virtual = was }()
+	virtual.MAC, virtual.VLAN, virtual.VSID, virtual.PKeysGiven = "", 0, 0, "0x8022"
+	virtual.Fabric = &api.FunctionFabric{LID: 17, Routing: "LID", Asked: []string{"0x0200000000000021"}, GIDs: []string{"fe80::200:0:0:21"},
+		PKeys: []string{"0x8022"}}
+	virtual.IPoIB = []api.IPoIBStatus{{Connection: "red", Interface: hostile, State: "up", PKey: 0x8022,
+		Counters: map[string]uint64{"sent_packets": 4712}},
+		{Connection: "Ethernet 2", IName: "ired", State: "disconnected: the partition is not there", Counters: map[string]uint64{}}}
+	b := newBench(t)
+	b.status.Adapters[0].InfiniBand = &api.InfiniBandStatus{LID: 3, PKeys: []uint16{0xffff}}
+	text := b.get("/web/functions").Body.String()
+	for _, want := range []string{`data-name="LID">3<`, `data-name="LID">17, by LID<`, "fe80::200:0:0:21", "0x8022 (0x8022)", "0xffff",
+		"P_Key 0x8022, sent 4\u202f712 packets", "<br>Ethernet 2 (ired): disconnected: the partition is not there, interface none, no partition"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if strings.Contains(text, hostile) {
+		t.Error("a name is not shown as text")
+	}
+	text = b.get("/web/functions?name=red").Body.String()
+	for _, want := range []string{`name="guid" value="0x0200000000000021"`, `name="pkeys" value="0x8022"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the form lacks %s", want)
+		}
+	}
+}
