@@ -16,7 +16,7 @@ type virtualPortSource interface {
 
 // VirtualPortRequest identifies a virtual port, or describes a new one.
 type VirtualPortRequest struct {
-	Connection string `json:"connection" doc:"Of a new port: the IPoIB port that it is made on. To remove: the virtual port's own connection."`
+	Connection string `json:"connection" doc:"Of a new port: the IPoIB port that it is made on, an adapter or a virtual function with an IPoIB interface. To remove: the virtual port's own connection."`
 	IName      string `json:"iname,omitempty" doc:"Begins with an i; generated if omitted."`
 	PKey       string `json:"pkey,omitempty" doc:"4 hexadecimal digits; without it the port's default one."`
 }
@@ -24,7 +24,7 @@ type VirtualPortRequest struct {
 // VirtualPort is a virtual IPoIB port.
 type VirtualPort struct {
 	Connection string `json:"connection" doc:"Name of its connection."`
-	Port       string `json:"port" doc:"The adapter that it is made on."`
+	Port       string `json:"port" doc:"The adapter, or the virtual function, that it is made on."`
 	IName      string `json:"iname"`
 	PKey       string `json:"pkey" doc:"That it was made with, or the port's default one."`
 	State      string `json:"state" doc:"up, or why it is disconnected."`

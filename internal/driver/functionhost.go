@@ -21,9 +21,10 @@ import (
 type functionHost struct {
 	owner uint32 // adapter
 	place hostPlace
-	end   hostside.End   // nil: it is front
-	front *service.Front // the network interface of an InfiniBand port's virtual function
-	made  fs.FileInfo    // the driver's socket, when it was made; nil: there is none
+	end   hostside.End              // nil: it is front
+	front *service.Front            // the network interface of an InfiniBand port's virtual function
+	ports map[string]*service.Front // those of its virtual ports, by their connections
+	made  fs.FileInfo               // the driver's socket, when it was made; nil: there is none
 }
 
 // lost reports whether the driver's socket is not at its path any more: nobody finds it there.
@@ -52,6 +53,9 @@ func (h *functionHost) state() string {
 
 func (h *functionHost) close() error {
 	if h.end == nil {
+		for _, p := range h.ports {
+			_ = p.Close()
+		}
 		return h.front.Close()
 	}
 	return h.end.Close()

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/hostside"
@@ -54,6 +55,7 @@ func (d *Driver) startFunctionIPoIB(f *virtualFunction) error {
 	}
 	front.Stand(face, own, d.functionAddressed(f.index, f.cfg.Name))
 	d.functions.carry(f, x)
+	d.startFunctionPorts(f)
 	return nil
 }
 
@@ -65,31 +67,50 @@ func (s *functions) carry(f *virtualFunction, x *ipoibPort) {
 }
 
 // functionConnections returns the connections of the virtual functions of an InfiniBand adapter that are to have IPoIB interfaces: each
-// has the name of its function.
+// has the name of its function. Those of their virtual ports follow them.
 func (d *Driver) functionConnections(i int) (list []connection) {
 	if !d.infiniBand(i) {
 		return nil
 	}
+	ports := slices.DeleteFunc(d.placedPorts(), func(p placedPort) bool { return int(p.i) != i || p.function == "" })
 	var guids []uint64
 	d.functions.mu.Lock()
 	for _, f := range d.functions.list {
 		if f.cfg.Owner != uint32(i) || f.host.tap() == "" {
 			continue
 		}
-		c := connection{name: f.cfg.Name, system: f.host.tap()}
-		if f.end != nil && f.end.front != nil {
-			c.system = f.end.front.Name()
+		list = append(list, f.connection(f.cfg.Name, ""))
+		for _, p := range ports {
+			if strings.EqualFold(p.function, f.cfg.Name) {
+				list = append(list, f.connection(p.Name, p.IName))
+			}
 		}
-		if f.ipoib != nil {
-			c.face = f.ipoib.list[c.name]
+		for len(guids) < len(list) {
+			guids = append(guids, f.cfg.GUID)
 		}
-		list, guids = append(list, c), append(guids, f.cfg.GUID)
 	}
 	d.functions.mu.Unlock() // interfaces tell of what happens to them, and so are not asked with it
 	for n := range list {
 		list[n].mac = d.macOf(i, guids[n])
 	}
 	return list
+}
+
+// connection returns a connection of a virtual function: its own, or that of a virtual port, which has an iname. The caller holds the
+// list's mu.
+func (f *virtualFunction) connection(name, iname string) connection {
+	c := connection{name: name, iname: iname, function: f.cfg.Name}
+	if f.end != nil && f.end.front != nil {
+		if own := f.end.front; iname == "" {
+			c.system = own.Name()
+		} else if own = f.end.ports[name]; own != nil {
+			c.system = own.Name()
+		}
+	}
+	if f.ipoib != nil {
+		c.face = f.ipoib.list[name]
+	}
+	return c
 }
 
 // functionAddressed returns what makes the addresses of the interface of a virtual function those by which programs find it. Link-local
@@ -165,6 +186,9 @@ func (d *Driver) stopFunctionIPoIB(f *virtualFunction) {
 	}
 	if f.end != nil && f.end.front != nil {
 		f.end.front.Leave()
+		for _, p := range f.end.ports {
+			p.Leave()
+		}
 	}
 	_ = d.host.SetResolver(f.index, nil)
 	f.ipoib.close()

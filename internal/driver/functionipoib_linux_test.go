@@ -1,11 +1,15 @@
 package driver
 
 import (
+	"errors"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/namespace"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
@@ -49,12 +53,69 @@ func TestFunctions_IPoIB(t *testing.T) {
 		}
 	}
 	functionIPoIBShown(t, d)
+	functionIPoIBPorts(t, d, red, blue)
 	if err := d.RemoveFunction("red"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := red.h.LinkByName("red0"); err == nil {
-		t.Error("the interface of red is there without red")
+	for _, name := range []string{"red0", "ired"} {
+		if _, err := red.h.LinkByName(name); err == nil {
+			t.Errorf("the interface %s of red is there without red", name)
+		}
 	}
+	if left := d.VirtualPorts(); len(left) != 1 || left[0].Port != "blue" {
+		t.Errorf("without red there are the virtual ports %+v, want that of blue", left)
+	}
+}
+
+// functionIPoIBPorts makes virtual ports of red and blue, in partitions that they have and in no others. They are interfaces in the
+// namespaces of their functions, stay when the adapter restarts, and end while their function has no IPoIB.
+func functionIPoIBPorts(t *testing.T, d *Driver, red, blue *space) {
+	t.Helper()
+	create(t, d, "left", "bare")
+	var field *api.FieldError
+	for _, q := range []api.VirtualPortRequest{{Connection: "red", PKey: "8022"}, {Connection: "bare"}, {Connection: "nobody"}} {
+		if _, err := d.AddVirtualPort(q); !errors.As(err, &field) {
+			t.Errorf("%+v: error %v, want one of a field", q, err)
+		}
+	}
+	for name, iname := range map[string]string{"red": "ired", "blue": "iblue"} {
+		v, err := d.AddVirtualPort(api.VirtualPortRequest{Connection: name, IName: iname, PKey: "7FFF"})
+		if err != nil || v.Port != name || v.IName != iname {
+			t.Fatalf("made %+v (%v)", v, err)
+		}
+	}
+	red.address("ired", "10.8.0.1/24")
+	blue.address("iblue", "10.8.0.2/24")
+	both := func() bool {
+		list := d.VirtualPorts()
+		return len(list) == 2 && list[0].State == "up" && list[1].State == "up"
+	}
+	await.Eventually(t, "the virtual ports are up", both)
+	if _, err := red.send(blue, "10.8.0.2", 1<<20, await.Limit); err != nil {
+		t.Errorf("TCP between the virtual ports: %v", err)
+	}
+	if err := d.RestartAdapter("left"); err != nil {
+		t.Fatal(err)
+	}
+	await.Eventually(t, "the virtual ports are up after a restart", both)
+	if _, err := red.send(blue, "10.8.0.2", 1<<20, await.Limit); err != nil {
+		t.Errorf("TCP between the virtual ports after a restart: %v", err)
+	}
+	if f := functionNamed(t, d, "red"); len(f.IPoIB) != 2 || f.IPoIB[1].IName != "ired" || f.IPoIB[1].Interface != "ired" || f.IPoIB[1].PKey != 0xffff {
+		t.Errorf("red has the interfaces %+v", f.IPoIB)
+	}
+	if err := d.SetFunction(api.FunctionRequest{Name: "red", Settings: []string{"tap=none", "netns=none"}}); err != nil {
+		t.Fatal(err)
+	}
+	if list := d.VirtualPorts(); len(list) != 2 || !slices.ContainsFunc(list, func(v api.VirtualPort) bool {
+		return v.Port == "red" && strings.Contains(v.State, "no IPoIB interface")
+	}) {
+		t.Errorf("while red has no IPoIB there are %+v", list)
+	}
+	if err := d.SetFunction(api.FunctionRequest{Name: "red", Settings: []string{"tap=red0", "netns=" + red.path()}}); err != nil {
+		t.Fatal(err)
+	}
+	await.Eventually(t, "the virtual ports are up again", both)
 }
 
 // functionIPoIBShown checks that the IPoIB interfaces of red and blue, over which packets went, are in the status, that their end points

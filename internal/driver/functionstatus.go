@@ -43,7 +43,7 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 	}
 	faces := map[string][]api.IPoIBStatus{}
 	for _, c := range d.functionConnections(int(i)) {
-		faces[c.name] = append(faces[c.name], d.connectionStatus(int(i), &c))
+		faces[c.function] = append(faces[c.function], d.connectionStatus(int(i), &c))
 	}
 	port := d.portStatus(int(i))
 	d.functions.mu.Lock()

@@ -18,6 +18,7 @@ type connection struct {
 	name, iname string
 	system      string // its network interface; empty: none
 	mac         string
+	function    string             // whose it is; empty: the adapter's
 	face        *service.Interface // nil: it does not run
 }
 

@@ -19,20 +19,48 @@ import (
 // VirtualPorts returns the virtual ports of all ports, by connection.
 func (d *Driver) VirtualPorts() []api.VirtualPort {
 	out := []api.VirtualPort{}
-	for i := range d.running {
-		for _, v := range d.registry.VirtualPorts(d.running[i].known()) {
-			out = append(out, d.virtualPort(uint32(i), v))
-		}
+	for _, p := range d.placedPorts() {
+		out = append(out, d.virtualPort(p))
 	}
 	return out
 }
 
-// virtualPort returns a virtual port of adapter i with its state.
-func (d *Driver) virtualPort(i uint32, v registry.VirtualPort) api.VirtualPort {
-	p := api.VirtualPort{Connection: v.Name, Port: d.running[i].Name, IName: v.IName, PKey: keyText(ib.PKey(v.PKey))}
-	s, runs := d.ipoib.look(i, v.Name)
-	active := s.PKey
+// placedPort is a virtual port with the port that it is made on: that of adapter i, or of a virtual function there.
+type placedPort struct {
+	i        uint32
+	function string // empty: the adapter's own
+	registry.VirtualPort
+}
+
+// placedPorts returns the virtual ports of all adapters and their virtual functions.
+func (d *Driver) placedPorts() (list []placedPort) {
+	for i := range d.running {
+		a := d.running[i].known()
+		for _, v := range d.registry.VirtualPorts(a) {
+			list = append(list, placedPort{uint32(i), "", v})
+		}
+		for _, name := range d.registry.PortFunctions(a) {
+			for _, v := range d.registry.FunctionPorts(a, name) {
+				list = append(list, placedPort{uint32(i), name, v})
+			}
+		}
+	}
+	return list
+}
+
+// virtualPort returns a virtual port with its state.
+func (d *Driver) virtualPort(v placedPort) api.VirtualPort {
+	p := api.VirtualPort{Connection: v.Name, Port: d.running[v.i].Name, IName: v.IName, PKey: keyText(ib.PKey(v.PKey))}
+	s, runs := d.ipoib.look(v.i, v.Name)
 	p.State = stateText(s.State, runs)
+	if v.function != "" {
+		p.Port = v.function
+		s, runs = d.functionPort(v)
+		if p.State = stateText(s.State, runs); !runs {
+			p.State = d.whyNoPort(v)
+		}
+	}
+	active := s.PKey
 	if active != 0 {
 		p.ActivePKey = keyText(active)
 	}
@@ -57,25 +85,22 @@ func (d *Driver) AddVirtualPort(q api.VirtualPortRequest) (api.VirtualPort, erro
 			"an IPoIB port: the interface of a partition is over one physical port (WinOF 5.50, 4.2.7.2 and 5.2); those of members are in no team")
 	}
 	i, err := d.find(q.Connection)
+	if f := d.functions.find(q.Connection); f != nil && err != nil {
+		return d.addFunctionPort(f, q)
+	}
 	if err != nil {
 		var field *api.FieldError
 		if errors.As(err, &field) {
 			field.Field = "network connection name"
+			field.Allowed = d.ipoibPorts()
 		}
 		return api.VirtualPort{}, err
 	}
 	if !d.infiniBand(int(i)) {
 		return api.VirtualPort{}, api.Wrong("network connection name", fmt.Sprintf("%q, an Ethernet port", q.Connection), d.ipoibPorts())
 	}
-	var taken []string
-	for n := range d.running {
-		taken = append(taken, d.running[n].Name)
-		for _, v := range d.registry.VirtualPorts(d.running[n].known()) {
-			taken = append(taken, v.Name)
-		}
-	}
 	a := d.running[i].known()
-	v, err := newVirtualPort(q, taken, d.registry.VirtualPorts(a))
+	v, err := newVirtualPort(q, d.takenConnections(), d.registry.VirtualPorts(a), nil)
 	if err != nil {
 		return api.VirtualPort{}, err
 	}
@@ -85,15 +110,31 @@ func (d *Driver) AddVirtualPort(q api.VirtualPortRequest) (api.VirtualPort, erro
 	if err := d.ipoib.add(i, v); err != nil {
 		return api.VirtualPort{}, errors.Join(err, d.registry.Apply(a.RemoveVirtualPort(v.Name)))
 	}
-	return d.virtualPort(i, v), nil
+	return d.virtualPort(placedPort{i, "", v}), nil
 }
 
-// ipoibPorts lists the names of the adapters that support virtual ports.
+// takenConnections lists the connections that there are.
+func (d *Driver) takenConnections() (taken []string) {
+	for n := range d.running {
+		taken = append(taken, d.running[n].Name)
+	}
+	for _, p := range d.placedPorts() {
+		taken = append(taken, p.Name)
+	}
+	return taken
+}
+
+// ipoibPorts lists the names of the adapters and virtual functions that support virtual ports.
 func (d *Driver) ipoibPorts() string {
 	var names []string
 	for i := range d.running {
 		if d.infiniBand(i) {
 			names = append(names, fmt.Sprintf("%q", d.running[i].Name))
+		}
+		for _, c := range d.functionConnections(i) {
+			if c.iname == "" {
+				names = append(names, fmt.Sprintf("%q", c.name))
+			}
 		}
 	}
 	if names == nil {
@@ -102,8 +143,10 @@ func (d *Driver) ipoibPorts() string {
 	return strings.Join(names, ", ")
 }
 
-// newVirtualPort returns the port for a request, given the existing ones.
-func newVirtualPort(q api.VirtualPortRequest, taken []string, existing []registry.VirtualPort) (v registry.VirtualPort, err error) {
+// newVirtualPort returns the port for a request, given the connections that there are, the virtual ports of the same port, and names that
+// are not to be made up.
+func newVirtualPort(q api.VirtualPortRequest, taken []string, existing []registry.VirtualPort, avoid []string) (v registry.VirtualPort,
+	err error) {
 	if len(existing) >= ipoib.MaxVirtualPorts {
 		return v, api.Wrong("virtual ports", fmt.Sprintf("%d on %q", len(existing), q.Connection),
 			fmt.Sprintf("at most %d a port", ipoib.MaxVirtualPorts))
@@ -120,7 +163,7 @@ func newVirtualPort(q api.VirtualPortRequest, taken []string, existing []registr
 	}
 	switch v.IName = q.IName; {
 	case v.IName == "":
-		for n := 1; v.IName == "" || has(v.IName); n++ {
+		for n := 1; v.IName == "" || has(v.IName) || slices.Contains(avoid, v.IName); n++ {
 			v.IName = fmt.Sprintf("ipoib_%s_%d", trailingDigits(q.Connection), n)
 		}
 	case has(v.IName):
@@ -159,20 +202,18 @@ func (d *Driver) RemoveVirtualPort(q api.VirtualPortRequest) error {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	var names []string
-	for i := range d.running {
-		for _, v := range d.registry.VirtualPorts(d.running[i].known()) {
-			if !strings.EqualFold(v.Name, q.Connection) {
-				names = append(names, fmt.Sprintf("%q", v.Name))
-				continue
-			}
-			switch key := d.virtualPort(uint32(i), v).PKey; {
-			case q.IName != "" && !strings.EqualFold(q.IName, v.IName):
-				return api.Wrong("iname", strconv.Quote(q.IName), fmt.Sprintf("%q, which is that of %q", v.IName, v.Name))
-			case q.PKey != "" && !strings.EqualFold(q.PKey, key):
-				return api.Wrong("pkey", strconv.Quote(q.PKey), fmt.Sprintf("%s, which is that of %q", key, v.Name))
-			}
-			return d.removeVirtualPort(uint32(i), v)
+	for _, v := range d.placedPorts() {
+		if !strings.EqualFold(v.Name, q.Connection) {
+			names = append(names, fmt.Sprintf("%q", v.Name))
+			continue
 		}
+		switch key := d.virtualPort(v).PKey; {
+		case q.IName != "" && !strings.EqualFold(q.IName, v.IName):
+			return api.Wrong("iname", strconv.Quote(q.IName), fmt.Sprintf("%q, which is that of %q", v.IName, v.Name))
+		case q.PKey != "" && !strings.EqualFold(q.PKey, key):
+			return api.Wrong("pkey", strconv.Quote(q.PKey), fmt.Sprintf("%s, which is that of %q", key, v.Name))
+		}
+		return d.removeVirtualPort(v)
 	}
 	allowed := strings.Join(names, ", ")
 	if names == nil {
@@ -181,11 +222,21 @@ func (d *Driver) RemoveVirtualPort(q api.VirtualPortRequest) error {
 	return api.Wrong("network connection name", strconv.Quote(q.Connection), allowed)
 }
 
-func (d *Driver) removeVirtualPort(i uint32, v registry.VirtualPort) error {
-	if err := d.registry.Apply(d.running[i].RemoveVirtualPort(v.Name)); err != nil {
+func (d *Driver) removeVirtualPort(v placedPort) error {
+	a := d.running[v.i].known()
+	if v.function != "" {
+		if err := d.registry.Apply(a.RemoveFunctionPort(v.function, v.Name)); err != nil {
+			return err
+		}
+		if f := d.functions.find(v.function); f != nil {
+			d.endFunctionPort(f, v.Name)
+		}
+		return nil
+	}
+	if err := d.registry.Apply(a.RemoveVirtualPort(v.Name)); err != nil {
 		return err
 	}
-	d.ipoib.remove(i, v.Name)
+	d.ipoib.remove(v.i, v.Name)
 	return nil
 }
 
@@ -193,11 +244,9 @@ func (d *Driver) removeVirtualPort(i uint32, v registry.VirtualPort) error {
 func (d *Driver) RemoveVirtualPorts() error {
 	d.changes.Lock()
 	defer d.changes.Unlock()
-	for i := range d.running {
-		for _, v := range d.registry.VirtualPorts(d.running[i].known()) {
-			if err := d.removeVirtualPort(uint32(i), v); err != nil {
-				return err
-			}
+	for _, v := range d.placedPorts() {
+		if err := d.removeVirtualPort(v); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ func TestNewVirtualPort(t *testing.T) {
 		{api.VirtualPortRequest{Connection: "Ethernet 2", IName: "i:x"}, registry.VirtualPort{}, "iname"},
 		{api.VirtualPortRequest{Connection: "Ethernet 2", PKey: "8000"}, registry.VirtualPort{}, "pkey"},
 	} {
-		got, err := newVirtualPort(c.q, taken, existing)
+		got, err := newVirtualPort(c.q, taken, existing, nil)
 		var field *api.FieldError
 		if c.err != "" {
 			if !errors.As(err, &field) || field.Field != c.err {
@@ -41,7 +41,7 @@ func TestNewVirtualPort(t *testing.T) {
 		}
 	}
 	for n := range 40 {
-		v, err := newVirtualPort(api.VirtualPortRequest{Connection: "Ethernet 2"}, nil, existing)
+		v, err := newVirtualPort(api.VirtualPortRequest{Connection: "Ethernet 2"}, nil, existing, nil)
 		if n < 31 && err != nil || n >= 31 && (err == nil || !strings.Contains(err.Error(), "at most 32 a port")) {
 			t.Fatalf("virtual port %d: error %v, want one from the 32nd on", n+1, err)
 		}

@@ -19,9 +19,10 @@ const (
 func (a Adapter) VirtualPorts() Path { return a.Class().Child(virtualPorts) }
 
 // VirtualPorts returns the virtual ports of an adapter by name. Keys that describe none are skipped.
-func (r *Registry) VirtualPorts(a Adapter) []VirtualPort {
-	k, _ := r.Key(a.VirtualPorts())
-	var out []VirtualPort
+func (r *Registry) VirtualPorts(a Adapter) []VirtualPort { return r.virtualPortsBelow(a.VirtualPorts()) }
+
+func (r *Registry) virtualPortsBelow(at Path) (out []VirtualPort) {
+	k, _ := r.Key(at)
 	for _, p := range k.Subkeys {
 		v := VirtualPort{Name: p.Name()}
 		iname, _ := r.Get(p, valueIName)
@@ -38,8 +39,10 @@ func (r *Registry) VirtualPorts(a Adapter) []VirtualPort {
 }
 
 // AddVirtualPort returns the changes that store a virtual port.
-func (a Adapter) AddVirtualPort(v VirtualPort) []Change {
-	key := a.VirtualPorts().Child(v.Name)
+func (a Adapter) AddVirtualPort(v VirtualPort) []Change { return storeVirtualPort(a.VirtualPorts(), v) }
+
+func storeVirtualPort(at Path, v VirtualPort) []Change {
+	key := at.Child(v.Name)
 	return []Change{
 		{Kind: SetValue, Key: key, Value: String(valueIName, v.IName)},
 		{Kind: SetValue, Key: key, Value: DWord(valuePKey, uint32(v.PKey))},
@@ -49,4 +52,33 @@ func (a Adapter) AddVirtualPort(v VirtualPort) []Change {
 // RemoveVirtualPort returns the change that removes a virtual port.
 func (a Adapter) RemoveVirtualPort(name string) Change {
 	return Change{Kind: DeleteKey, Key: a.VirtualPorts().Child(name)}
+}
+
+// functionPorts returns the key that holds the virtual ports of a virtual function of the adapter. It is forgotten with the function.
+func (a Adapter) functionPorts(function string) Path { return a.Functions().Child(function).Child(virtualPorts) }
+
+// FunctionPorts returns the virtual ports of a virtual function of an adapter by name.
+func (r *Registry) FunctionPorts(a Adapter, function string) []VirtualPort {
+	return r.virtualPortsBelow(a.functionPorts(function))
+}
+
+// PortFunctions returns the virtual functions of an adapter that have virtual ports, whether there are such functions or not.
+func (r *Registry) PortFunctions(a Adapter) (names []string) {
+	k, _ := r.Key(a.Functions())
+	for _, p := range k.Subkeys {
+		if len(r.virtualPortsBelow(p.Child(virtualPorts))) > 0 {
+			names = append(names, p.Name())
+		}
+	}
+	return names
+}
+
+// AddFunctionPort returns the changes that store a virtual port of a virtual function.
+func (a Adapter) AddFunctionPort(function string, v VirtualPort) []Change {
+	return storeVirtualPort(a.functionPorts(function), v)
+}
+
+// RemoveFunctionPort returns the change that removes a virtual port of a virtual function.
+func (a Adapter) RemoveFunctionPort(function, name string) Change {
+	return Change{Kind: DeleteKey, Key: a.functionPorts(function).Child(name)}
 }
