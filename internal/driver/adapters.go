@@ -276,7 +276,11 @@ func (d *Driver) enabled(index uint32) bool {
 
 func (d *Driver) disable(r *running, index uint32) error {
 	d.stopFunctions(index)
+	ran := d.ipoib.end(index)
 	if err := d.host.SetAdapterState(index, false); err != nil {
+		if ran {
+			d.ipoib.set(index, true)
+		}
 		return err
 	}
 	d.commands.Release(index) // a fault

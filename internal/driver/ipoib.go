@@ -81,6 +81,20 @@ func (p *ipoibPorts) set(i uint32, run bool) {
 	p.begin()
 }
 
+// end stops the interfaces of adapter i, which is about to be disabled, so that they leave their groups while there is a port, and reports
+// whether they ran. They run again when they are set to.
+func (p *ipoibPorts) end(i uint32) (ran bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ran = p.want[i]; ran {
+		p.want[i] = false
+	}
+	if p.ports[i] != nil {
+		p.stop(i)
+	}
+	return ran
+}
+
 // settle starts and stops ports until all are in the desired state.
 func (p *ipoibPorts) settle() {
 	p.mu.Lock()

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -213,9 +214,12 @@ func (q *queuePair) Attach(mgid ib.GID, _ ib.LID) error {
 	return q.qp.JoinMulticast(netip.AddrFrom16(mgid))
 }
 
-// Detach implements QueuePair.
+// Detach implements QueuePair. A queue pair that is gone with its adapter, which programs can disable, is in no group any more.
 func (q *queuePair) Detach(mgid ib.GID, _ ib.LID) error {
-	return q.qp.LeaveMulticast(netip.AddrFrom16(mgid))
+	if err := q.qp.LeaveMulticast(netip.AddrFrom16(mgid)); !errors.Is(err, verbs.ErrRemoved) {
+		return err
+	}
+	return nil
 }
 
 // Send implements QueuePair.
