@@ -55,6 +55,7 @@ var required = []string{
 	"share/man/man1/softvpi.1.gz",
 	"share/man/man1/softvpi-device-plugin.1.gz", licence, "share/doc/softvpi/copyright", "share/doc/softvpi/changelog.gz",
 	"share/powershell/Modules/SoftVPI/SoftVPI.psd1", "share/powershell/Modules/SoftVPI/SoftVPI.psm1",
+	"share/powershell/Modules/SoftVPI/SoftVPI.format.ps1xml",
 }
 
 // contents returns what the packages install, in order: from a directory in which make package has put the program, the C libraries

@@ -22,7 +22,8 @@ func stage(t *testing.T, without string) string {
 		"man/softvpi-device-plugin.1.gz", "man/ibstat.1.gz", "bash/softvpi", "zsh/_softvpi",
 		"fish/softvpi.fish", "service/softvpi.service", "service/softvpi.socket", "system/softvpi.service", "system/softvpi.socket",
 		"system/softvpi-function@.socket", "sysusers/softvpi.conf", "catalog/softvpi.catalog", "powershell/SoftVPI.psd1",
-		"powershell/SoftVPI.psm1", "doc/LICENSE", "doc/docs/go.md", "debian/copyright", "debian/changelog.gz", "debian/overrides", "windows/install.ps1",
+		"powershell/SoftVPI.psm1", "powershell/SoftVPI.format.ps1xml", "doc/LICENSE", "doc/docs/go.md", "debian/copyright",
+		"debian/changelog.gz", "debian/overrides", "windows/install.ps1",
 		"windows/uninstall.ps1", "windows/notices.txt", "windows/softvpi.cdx.json", "doc/notices.txt.gz", "doc/softvpi.cdx.json"} {
 		if f == without {
 			continue
@@ -55,7 +56,8 @@ func TestContents_NamesOfOthers(t *testing.T) {
 		"share/bash-completion/completions/vstat", "lib/systemd/user/softvpi.service", "lib/systemd/user/softvpi.socket",
 		"lib/systemd/system/softvpi.service", "lib/systemd/system/softvpi.socket", "lib/systemd/system/softvpi-function@.socket", "lib/sysusers.d/softvpi.conf",
 		"lib/systemd/catalog/softvpi.catalog",
-		"share/powershell/Modules/SoftVPI/SoftVPI.psd1", "share/powershell/Modules/SoftVPI/SoftVPI.psm1"} {
+		"share/powershell/Modules/SoftVPI/SoftVPI.psd1", "share/powershell/Modules/SoftVPI/SoftVPI.psm1",
+		"share/powershell/Modules/SoftVPI/SoftVPI.format.ps1xml"} {
 		if _, ok := at[want]; !ok {
 			t.Errorf("/usr/%s is not installed", want)
 		}
@@ -81,7 +83,8 @@ func TestContents_Required(t *testing.T) {
 		t.Error("without C libraries: ", err)
 	}
 	for _, f := range []string{"service/softvpi.service", "service/softvpi.socket", "system/softvpi.service", "system/softvpi.socket",
-		"sysusers/softvpi.conf", "catalog/softvpi.catalog", "doc/LICENSE", "debian/copyright", "man/softvpi.1.gz", "powershell/SoftVPI.psm1"} {
+		"sysusers/softvpi.conf", "catalog/softvpi.catalog", "doc/LICENSE", "debian/copyright", "man/softvpi.1.gz", "powershell/SoftVPI.psm1",
+		"powershell/SoftVPI.format.ps1xml"} {
 		if _, err := contents(stage(t, f), nil); err == nil {
 			t.Errorf("a package without %s is made", f)
 		}

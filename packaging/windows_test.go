@@ -26,8 +26,8 @@ func TestZip(t *testing.T) {
 			t.Errorf("%s is of %v", f.Name, f.Modified)
 		}
 	}
-	want := []string{"softvpi-1/LICENSE", "softvpi-1/SoftVPI/SoftVPI.psd1", "softvpi-1/SoftVPI/SoftVPI.psm1", "softvpi-1/docs/go.md",
-		"softvpi-1/install.ps1", "softvpi-1/notices.txt", "softvpi-1/softvpi.cdx.json", "softvpi-1/softvpi.exe", "softvpi-1/uninstall.ps1"}
+	want := []string{"softvpi-1/LICENSE", "softvpi-1/SoftVPI/SoftVPI.format.ps1xml", "softvpi-1/SoftVPI/SoftVPI.psd1", "softvpi-1/SoftVPI/SoftVPI.psm1",
+		"softvpi-1/docs/go.md", "softvpi-1/install.ps1", "softvpi-1/notices.txt", "softvpi-1/softvpi.cdx.json", "softvpi-1/softvpi.exe", "softvpi-1/uninstall.ps1"}
 	if !slices.Equal(got, want) {
 		t.Errorf("it has\n%q, want\n%q", got, want)
 	}

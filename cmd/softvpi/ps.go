@@ -18,7 +18,8 @@ type psCmd struct {
 	Args       []string `arg:"" optional:"" help:"Arguments of the script: its parameters by name (-Name value) or by position. Behind -- nothing is an option of softvpi."`
 	Command    string   `short:"c" help:"A script as text in place of a file." placeholder:"TEXT"`
 	JSON       bool     `name:"json" help:"Print results as JSON."`
-	Module     string   `help:"Write a module for a real PowerShell into this directory, which exists: SoftVPI.psd1 and SoftVPI.psm1." placeholder:"DIR"`
+	Records    bool     `help:"Print results and messages as lines of JSON, which the module reads."`
+	Module     string   `help:"Write a module for a real PowerShell into this directory, which exists: SoftVPI.psd1 and what belongs to it." placeholder:"DIR"`
 	WhatIf     bool     `name:"whatif" help:"Say what the script would change, and change nothing."`
 }
 
@@ -32,14 +33,17 @@ func (c psCmd) Run(s *session) error {
 	if (c.File == "") == (c.Command == "") {
 		return tool.Usagef("want one of a FILE, --command=TEXT (-c) and --module=DIR")
 	}
+	if c.JSON && c.Records {
+		return tool.Usagef("--json excludes --records")
+	}
 	if c.Socket != "" { // for the tools that the script runs
 		if err := os.Setenv("SOFTVPI_SOCKET", c.Socket); err != nil {
 			return err
 		}
 	}
 	s.env.Name = "softvpi ps"
-	err := ps.Run(s.ctx, s.env, ps.Options{File: c.File, Args: c.Args, Command: c.Command, JSON: c.JSON, WhatIf: c.WhatIf,
-		Driver: c.admin(), Tool: toolNamed})
+	err := ps.Run(s.ctx, s.env, ps.Options{File: c.File, Args: c.Args, Command: c.Command, JSON: c.JSON, Records: c.Records,
+		WhatIf: c.WhatIf, Driver: c.admin(), Tool: toolNamed})
 	var exit *powershell.ExitError
 	switch {
 	case errors.Is(err, ps.ErrFailed):

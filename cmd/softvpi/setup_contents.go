@@ -119,7 +119,7 @@ func moduleItems() (list []setup.Item, err error) {
 	if err := cmdlets.New(nil, nil).WriteModule(dir); err != nil {
 		return nil, err
 	}
-	for _, f := range []string{"SoftVPI.psd1", "SoftVPI.psm1"} {
+	for _, f := range cmdlets.ModuleFiles {
 		b, err := os.ReadFile(filepath.Join(dir, f))
 		if err != nil {
 			return nil, err

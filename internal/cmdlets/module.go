@@ -12,8 +12,11 @@ import (
 // moduleGUID identifies the module, as its manifest has to.
 const moduleGUID = "7b0a3c52-6e1d-4f57-9a43-2f0c5d1e8b64"
 
-// moduleHead is the part of the module that runs a command: it hands the parameters to softvpi ps as a line, and makes objects of the
-// JSON that comes back.
+// ModuleFiles are the files of the module.
+var ModuleFiles = []string{"SoftVPI.psd1", "SoftVPI.psm1", "SoftVPI.format.ps1xml"}
+
+// moduleHead is the part of the module that runs a command: it hands the parameters to softvpi ps as a line, and makes objects and
+// messages of the lines of JSON that come back.
 const moduleHead = `# The commands of softvpi ps, for PowerShell. Written by: softvpi ps --module DIR
 Set-StrictMode -Version 2
 
@@ -26,24 +29,84 @@ function Get-SoftVPIProgram {
 function ConvertTo-SoftVPIWord($Value) {
     if ($null -eq $Value) { return '$null' }
     if ($Value -is [switch] -or $Value -is [bool]) { if ($Value) { return '$true' } else { return '$false' } }
-    if ($Value -is [array]) { return (($Value | ForEach-Object { ConvertTo-SoftVPIWord $_ }) -join ',') }
+    if ($Value -is [System.Management.Automation.PSCustomObject]) {
+        $pairs = foreach ($p in $Value.PSObject.Properties) { (ConvertTo-SoftVPIWord $p.Name) + '=' + (ConvertTo-SoftVPIWord $p.Value) }
+        return '([pscustomobject]@{' + ($pairs -join ';') + '})'
+    }
+    if ($Value -is [System.Collections.IEnumerable] -and $Value -isnot [string]) {
+        $words = foreach ($one in $Value) { ConvertTo-SoftVPIWord $one }
+        return '@(' + ($words -join ',') + ')'
+    }
     return "'" + ([string]$Value -replace "(['\u2018\u2019\u201a\u201b])", '$1$1') + "'"
 }
 
-function Invoke-SoftVPI([string]$Name, $Bound) {
+# Runs the program, and returns what it prints: its answers as text, the rest as error records. Preferences of the user are not for it, and
+# it reads UTF-8.
+function Start-SoftVPI([string]$Line) {
+    $ErrorActionPreference = 'Continue'
+    $PSNativeCommandUseErrorActionPreference = $false
+    $OutputEncoding = New-Object System.Text.UTF8Encoding $false
+    $Line | & (Get-SoftVPIProgram) ps --records - 2>&1
+}
+
+# Runs a command for a function of this module.
+function Invoke-SoftVPI($Caller, [string]$Name, $Bound, [bool]$Changes) {
     $common = [System.Management.Automation.PSCmdlet]::CommonParameters + [System.Management.Automation.PSCmdlet]::OptionalCommonParameters
     $words = @($Name)
+    $target = @()
     foreach ($key in $Bound.Keys) {
-        if ($common -notcontains $key) { $words += "-${key}:" + (ConvertTo-SoftVPIWord $Bound[$key]) }
+        if ($common -contains $key) { continue }
+        $words += "-${key}:" + (ConvertTo-SoftVPIWord $Bound[$key])
+        $target += "$key $($Bound[$key] -join ', ')"
     }
-    $text = $words -join ' ' | & (Get-SoftVPIProgram) ps --json -
-    if ($LASTEXITCODE -ne 0) { Write-Error "$Name failed with status $LASTEXITCODE" }
-    if ($text) { $text -join [Environment]::NewLine | ConvertFrom-Json }
+    if ($Changes -and $WhatIfPreference) {
+        $words += '-WhatIf'
+    } elseif ($Changes -and -not $Caller.ShouldProcess($(if ($target) { $target -join ', ' } else { 'SoftVPI' }), $Name)) {
+        return
+    } elseif ($VerbosePreference -ne 'SilentlyContinue') {
+        $words += '-Verbose'
+    }
+    $before = Get-Variable LASTEXITCODE -Scope Global -ValueOnly -ErrorAction Ignore
+    try {
+        $lines = @(Start-SoftVPI ($words -join ' '))
+        $status = $LASTEXITCODE
+    } catch {
+        $Caller.ThrowTerminatingError((New-Object System.Management.Automation.ErrorRecord $_.Exception, 'SoftVPIProgram', 'ObjectNotFound', $Name))
+    } finally {
+        $global:LASTEXITCODE = $before
+    }
+    $said = @()
+    $failed = $false
+    foreach ($line in $lines) {
+        if ($line -is [System.Management.Automation.ErrorRecord]) {
+            $said += "$line"
+            continue
+        }
+        $r = ConvertFrom-Json $line
+        switch ($r.record) {
+            'output' {
+                if ($r.type) { $r.value.PSObject.TypeNames.Insert(0, "SoftVPI.$($r.type)") }
+                $r.value
+            }
+            'warning' { Write-Warning $r.value }
+            'verbose' { Write-Verbose $r.value }
+            'whatif' { $Caller.Host.UI.WriteLine("What if: $($r.value)") }
+            'error' {
+                $failed = $true
+                try { $x = New-Object $r.exception $r.value } catch { $x = New-Object System.InvalidOperationException $r.value }
+                $Caller.WriteError((New-Object System.Management.Automation.ErrorRecord $x, $r.exception, $r.category, $Name))
+            }
+        }
+    }
+    if ($status -ne 0 -and -not $failed) {
+        $x = New-Object System.InvalidOperationException $(if ($said) { $said -join ' ' } else { "the program has failed with status $status" })
+        $Caller.WriteError((New-Object System.Management.Automation.ErrorRecord $x, 'SoftVPIProgram', 'NotSpecified', $Name))
+    }
 }
 `
 
-// WriteModule writes SoftVPI.psd1 and SoftVPI.psm1 into a directory, which exists: a module that gives these commands to a real
-// PowerShell, each as a function that runs the command by softvpi ps.
+// WriteModule writes ModuleFiles into a directory, which exists: a module that gives these commands to a real PowerShell, each as a
+// function that runs the command by softvpi ps.
 func (s *Set) WriteModule(dir string) error {
 	var b strings.Builder
 	b.WriteString(moduleHead)
@@ -62,6 +125,7 @@ func (s *Set) WriteModule(dir string) error {
     GUID = '%s'
     Description = 'Commands for the network adapters of a SoftVPI driver.'
     PowerShellVersion = '5.1'
+    FormatsToProcess = @('SoftVPI.format.ps1xml')
     FunctionsToExport = @(
         %s
     )
@@ -70,10 +134,12 @@ func (s *Set) WriteModule(dir string) error {
     AliasesToExport = @()
 }
 `, moduleGUID, strings.Join(names, ",\n        "))
-	if err := os.WriteFile(filepath.Join(dir, "SoftVPI.psd1"), []byte(manifest), 0o644); err != nil {
-		return err
+	for i, text := range []string{manifest, b.String(), moduleFormats()} {
+		if err := os.WriteFile(filepath.Join(dir, ModuleFiles[i]), []byte(text), 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(dir, "SoftVPI.psm1"), []byte(b.String()), 0o644)
+	return nil
 }
 
 // ofModule reports whether a command is in the module: those of PowerShell itself are not.
@@ -87,10 +153,8 @@ var moduleTypes = map[powershell.Kind]string{powershell.String: "string", powers
 
 func writeFunction(b *strings.Builder, c *powershell.Cmdlet) {
 	fmt.Fprintf(b, "\n# %s\nfunction %s {\n", strings.TrimSpace(c.Help+" "+c.Note), c.Name)
-	process := fmt.Sprintf("Invoke-SoftVPI '%s' $PSBoundParameters", c.Name)
 	if c.Changes {
 		b.WriteString("    [CmdletBinding(SupportsShouldProcess)]\n")
-		process = fmt.Sprintf("if ($PSCmdlet.ShouldProcess('SoftVPI', '%s')) { %s }", c.Name, process)
 	} else {
 		b.WriteString("    [CmdletBinding()]\n")
 	}
@@ -101,7 +165,7 @@ func writeFunction(b *strings.Builder, c *powershell.Cmdlet) {
 		}
 		fmt.Fprintf(b, "\n        %s[%s]$%s", attributes(p), moduleTypes[p.Kind], p.Name)
 	}
-	fmt.Fprintf(b, "\n    )\n    process { %s }\n}\n", process)
+	fmt.Fprintf(b, "\n    )\n    process { Invoke-SoftVPI $PSCmdlet '%s' $PSBoundParameters $%t }\n}\n", c.Name, c.Changes)
 }
 
 // attributes are those of a parameter. Sets are left to softvpi ps, which says which parameters exclude each other.
@@ -113,7 +177,10 @@ func attributes(p powershell.Param) string {
 	if p.Position > 0 {
 		words = append(words, fmt.Sprintf("Position = %d", p.Position-1))
 	}
-	if p.Piped {
+	switch {
+	case p.Piped && p.Kind == powershell.Any: // the object itself
+		words = append(words, "ValueFromPipeline")
+	case p.Piped:
 		words = append(words, "ValueFromPipelineByPropertyName")
 	}
 	out := ""

@@ -1,7 +1,12 @@
 package cmdlets
 
 import (
+	"encoding/xml"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,7 +21,7 @@ import (
 var notInModule = strings.Fields(`netstat Get-Counter Get-WinEvent Install-WindowsFeature Get-WindowsFeature Set-ExecutionPolicy Set-Service
 	New-Service Start-Service Stop-Service Restart-Service Restart-Computer Get-Help Get-Command`)
 
-// written writes the module, and returns its two files.
+// written writes the module, and returns its manifest and its functions.
 func written(t *testing.T) (manifest, module string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +39,7 @@ func written(t *testing.T) (manifest, module string) {
 }
 
 // TestModule: the module exports the commands of softvpi ps, all of them but those that PowerShell has itself, and nothing else; what it
-// exports is a function there, once. No PowerShell is needed, so none has run it; the parser of scripts reads it.
+// exports is a function there, once. No PowerShell is needed: the parser of scripts reads it. TestModule_PowerShell runs it in a real one.
 func TestModule(t *testing.T) {
 	manifest, module := written(t)
 	var want []string
@@ -53,7 +58,7 @@ func TestModule(t *testing.T) {
 		t.Errorf("exported are\n%q, want\n%q", exported, want)
 	}
 	functions := regexp.MustCompile(`(?m)^function ([\w-]+)`).FindAllStringSubmatch(module, -1)
-	own := []string{"Get-SoftVPIProgram", "ConvertTo-SoftVPIWord", "Invoke-SoftVPI"}
+	own := []string{"Get-SoftVPIProgram", "ConvertTo-SoftVPIWord", "Start-SoftVPI", "Invoke-SoftVPI"}
 	var made []string
 	for _, m := range functions {
 		if !slices.Contains(own, m[1]) {
@@ -115,8 +120,15 @@ func checkParameter(t *testing.T, command, line string, p powershell.Param) {
 	if (position != nil) != (p.Position > 0) || position != nil && position[1] != fmt.Sprint(p.Position-1) {
 		t.Errorf("%s: %s, want position %d", command, line, p.Position)
 	}
-	if strings.Contains(line, "Mandatory") != p.Mandatory || strings.Contains(line, "ValueFromPipelineByPropertyName") != p.Piped {
-		t.Errorf("%s: %s, want mandatory %v, piped %v", command, line, p.Mandatory, p.Piped)
+	piped := ""
+	switch {
+	case p.Piped && p.Kind == powershell.Any: // the object itself
+		piped = "ValueFromPipeline"
+	case p.Piped:
+		piped = "ValueFromPipelineByPropertyName"
+	}
+	if strings.Contains(line, "Mandatory") != p.Mandatory || regexp.MustCompile(`ValueFromPipeline\w*`).FindString(line) != piped {
+		t.Errorf("%s: %s, want mandatory %v, from the pipe %q", command, line, p.Mandatory, piped)
 	}
 	for _, a := range p.Aliases {
 		if !strings.Contains(line, "'"+a+"'") {
@@ -129,11 +141,71 @@ func checkParameter(t *testing.T, command, line string, p powershell.Param) {
 func TestModule_Lines(t *testing.T) {
 	f := newFake(t, "Ethernet 4")
 	_, said, failures := play(t, f, `New-NetQosPolicy -Name:'it''s' -NetDirectPortMatchCondition:'445' -PriorityValue8021Action:'3'
-Enable-NetQosFlowControl -Priority:'3','5'
+Enable-NetQosFlowControl -Priority:@('3','5')
 New-NetQosTrafficClass -Name:'x' -Priority:'4' -Algorithm:'Strict'
 Set-NetAdapterQos -Name:'Ethernet 4' -Enabled:$true -NoRestart:$true`)
 	if failures > 0 || f.words["Ethernet 4"]["policy:it's"] != "netdirect=445,priority=3" || f.words["Ethernet 4"]["pfc"] != "3,5" ||
 		f.words["Ethernet 4"]["prio-tc"] != "4:1" {
 		t.Errorf("%d %s: %v", failures, said, f.did)
+	}
+}
+
+// TestModule_Objects: an object of a command is bound again as the module writes it.
+func TestModule_Objects(t *testing.T) {
+	f := newFake(t, "Ethernet 4")
+	_, said, failures := play(t, f, switched+ported+`
+Set-VMNetworkAdapter -VMNetworkAdapter:([pscustomobject]@{'Name'='Network Adapter';'Function'='vm1'}) -VmqWeight:'0'`)
+	if failures > 0 || !strings.Contains(strings.Join(f.did, "\n"), "vmq") {
+		t.Errorf("%d %s: %v", failures, said, f.did)
+	}
+}
+
+// TestModule_Formats: the file of views is XML, and objects of each type that a command of the module makes with properties to show are
+// shown by these, in their order.
+func TestModule_Formats(t *testing.T) {
+	for d := xml.NewDecoder(strings.NewReader(moduleFormats())); ; {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	have := map[string]string{}
+	for _, v := range views() {
+		have[v.kind] = strings.Join(v.names, " ")
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") || slices.Contains([]string{"counter.go", "windows.go", "help.go"}, file) { // not in the module
+			continue
+		}
+		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(tree, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) < 2 {
+				return true
+			}
+			if f, ok := call.Fun.(*ast.SelectorExpr); !ok || f.Sel.Name != "NewObject" {
+				return true
+			}
+			var words []string
+			for _, a := range call.Args {
+				literal, ok := a.(*ast.BasicLit)
+				if !ok { // those of SMB, which have two sides
+					return true
+				}
+				words = append(words, strings.Trim(literal.Value, `"`))
+			}
+			if want := strings.Join(words[1:], " "); words[0] != "EventLogRecord" && have[words[0]] != want {
+				t.Errorf("%s: %s is shown by %q, want %q", file, words[0], have[words[0]], want)
+			}
+			return true
+		})
 	}
 }

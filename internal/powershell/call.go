@@ -62,20 +62,20 @@ func (in *Interpreter) warn(format string, args ...any) {
 	if strings.EqualFold(Text(in.get("warningpreference")), "SilentlyContinue") {
 		return
 	}
-	in.sayf("WARNING: "+format, args...)
+	in.sayf(warningRecord, format, args...)
 }
 
 // Verbose prints what is done, with -Verbose.
 func (c *Call) Verbose(format string, args ...any) {
 	if c.Bool("Verbose") || strings.EqualFold(Text(c.in.get("verbosepreference")), "Continue") {
-		c.in.sayf("VERBOSE: "+format, args...)
+		c.in.sayf(verboseRecord, format, args...)
 	}
 }
 
 // Should reports whether to do something: not with -WhatIf, which says what would be done, and with -Confirm if the user says so.
 func (c *Call) Should(action, target string) bool {
 	if c.Bool("WhatIf") || !c.Given("WhatIf") && (c.in.cfg.WhatIf || Truth(c.in.get("whatifpreference"))) {
-		c.in.sayf("What if: Performing the operation %q on target %q.", action, target)
+		c.in.sayf(whatIfRecord, "Performing the operation %q on target %q.", action, target)
 		return false
 	}
 	if c.Bool("Confirm") || !c.Given("Confirm") && strings.EqualFold(Text(c.in.get("confirmpreference")), "Low") {

@@ -36,7 +36,10 @@ func (in *Interpreter) failed(e *RunError, action string) error {
 	if in.said += len(line); in.said > in.limits.Output {
 		return &LimitError{"bytes of messages", in.limits.Output}
 	}
-	in.sayf("%s", line)
+	if in.cfg.Records {
+		return errors.Join(writeRecord(in.out, e.asLine(), e.Err.Error()), in.remember(e))
+	}
+	in.sayf(errorRecord, "%s", line)
 	return in.remember(e)
 }
 

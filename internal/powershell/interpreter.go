@@ -55,10 +55,12 @@ type Host interface {
 
 // Config is how a script is run.
 type Config struct {
-	Host        Host
-	Out, Err    io.Writer
-	Limits      Limits
-	JSON        bool // results are printed as JSON
+	Host     Host
+	Out, Err io.Writer
+	Limits   Limits
+	JSON     bool // results are printed as JSON
+	// Records has results and messages printed to Out as lines of JSON that another program reads, each when it comes.
+	Records     bool
 	WhatIf      bool // as if every command had -WhatIf
 	Suggestions func(command string) string
 }
@@ -95,7 +97,7 @@ func New(cfg Config) *Interpreter {
 	script := newScope(global)
 	in := &Interpreter{cfg: cfg, limits: l, global: global, script: script, scope: script}
 	in.out = &limitedWriter{to: cfg.Out, left: l.Output, most: l.Output}
-	in.printer = printer{out: in.out, json: cfg.JSON}
+	in.printer = printer{out: in.out, json: cfg.JSON, records: cfg.Records}
 	return in
 }
 
@@ -151,10 +153,18 @@ func (in *Interpreter) spend(bytes int) error {
 	return nil
 }
 
-// sayf prints a line for the user, in order with the results.
-func (in *Interpreter) sayf(format string, args ...any) {
+// before is what stands before messages.
+var before = map[string]string{warningRecord: "WARNING: ", verboseRecord: "VERBOSE: ", whatIfRecord: "What if: "}
+
+// sayf prints a message for the user, in order with the results.
+func (in *Interpreter) sayf(kind, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if in.cfg.Records {
+		_ = writeRecord(in.out, record{Record: kind}, text)
+		return
+	}
 	_ = in.printer.flush()
-	fmt.Fprintf(in.cfg.Err, format+"\n", args...)
+	fmt.Fprintln(in.cfg.Err, before[kind]+text)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -10,6 +10,7 @@ import (
 type printer struct {
 	out     io.Writer
 	json    bool
+	records bool
 	pending []*Object
 	all     []any // with json
 }
@@ -21,6 +22,9 @@ func (p *printer) print(v any) error {
 	if p.json {
 		p.all = append(p.all, v)
 		return nil
+	}
+	if p.records {
+		return p.record(v)
 	}
 	if t, ok := v.(*Table); ok {
 		return p.printTable(t)

@@ -27,6 +27,7 @@ type Options struct {
 	Command string   // a script as text, if there is no file
 	Args    []string // of the script
 	JSON    bool     // results as JSON
+	Records bool     // results and messages as lines of JSON
 	WhatIf  bool     // nothing is changed
 	Driver  cmdlets.Driver
 	// Tool returns the tool of a name that scripts may run; nil: there is none.
@@ -46,7 +47,7 @@ func Run(ctx context.Context, env tool.Env, o Options) error {
 	}
 	set := cmdlets.New(o.Driver, cmdlets.System{})
 	h := &host{set: set, env: env, tool: o.Tool, answers: bufio.NewReader(env.Stdin)}
-	in := powershell.New(powershell.Config{Host: h, Out: env.Stdout, Err: env.Stderr, JSON: o.JSON, WhatIf: o.WhatIf,
+	in := powershell.New(powershell.Config{Host: h, Out: env.Stdout, Err: env.Stderr, JSON: o.JSON, Records: o.Records, WhatIf: o.WhatIf,
 		Suggestions: set.Suggest})
 	err = in.Run(ctx, s, o.Args...)
 	var wrong *powershell.ArgumentError
