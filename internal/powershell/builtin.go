@@ -66,7 +66,7 @@ func objectCmdlets() []*Cmdlet {
 			Params: []Param{properties("Names of properties, with wildcards."), {Name: "ExpandProperty", Kind: String,
 				Help: "The values of a property in place of the objects."}, {Name: "First", Kind: Number, Max: 1 << 31, Help: "So many of the first."},
 				{Name: "Last", Kind: Number, Max: 1 << 31, Help: "So many of the last."}, {Name: "Skip", Kind: Number, Max: 1 << 31, Help: "Not so many of the first."},
-				{Name: "Unique", Kind: Switch, Help: "Of equal ones the first."}, input},
+				{Name: "Index", Kind: Numbers, Max: 1 << 31, Help: "Those at these places, from 0."}, {Name: "Unique", Kind: Switch, Help: "Of equal ones the first."}, input},
 			whole: selectObjects},
 		{Name: "Sort-Object", Aliases: []string{"sort"}, Help: "Sort objects.",
 			Params: []Param{properties("By these properties."), {Name: "Descending", Kind: Switch, Help: "The largest first."},
@@ -78,7 +78,7 @@ func objectCmdlets() []*Cmdlet {
 				{Name: "Minimum", Kind: Switch, Help: "The least."}, {Name: "Maximum", Kind: Switch, Help: "The largest."}, input},
 			whole: measure},
 		{Name: "Group-Object", Aliases: []string{"group"}, Help: "Count objects by the value of a property.",
-			Params: []Param{{Name: "Property", Kind: String, Position: 1, Mandatory: true, Help: "The property."}, input}, whole: group},
+			Params: []Param{{Name: "Property", Kind: String, Position: 1, Help: "The property; none: by the objects themselves."}, input}, whole: group},
 		{Name: "Select-String", Aliases: []string{"sls"}, Help: "Pass on the lines of text that match.",
 			Params: []Param{{Name: "Pattern", Kind: String, Position: 1, Mandatory: true, Help: "A regular expression."}, input},
 			whole: func(c *Call, list []any) error {
@@ -141,7 +141,11 @@ func forEach(c *Call, list []any) error {
 	for _, v := range list {
 		b, ok := c.Value("Process").(*Block)
 		if !ok {
-			for _, x := range List(c.in.property(v, Text(c.Value("Process")))) {
+			x, err := c.in.memberOf(v, Text(c.Value("Process")))
+			if err != nil {
+				return err
+			}
+			for _, x := range List(x) {
 				c.Emit(x)
 			}
 			continue
@@ -154,6 +158,17 @@ func forEach(c *Call, list []any) error {
 		return c.in.run(b, nil, c.out)
 	}
 	return nil
+}
+
+// memberOf returns a property, or, of text that has none of that name, what its method returns.
+func (in *Interpreter) memberOf(v any, name string) (any, error) {
+	if x := in.property(v, name); x != nil {
+		return x, nil
+	}
+	if s, ok := v.(string); ok && texts[strings.ToLower(name)].do != nil {
+		return in.method(s, name, nil)
+	}
+	return nil, nil
 }
 
 // column is a property that a command was asked for: a name with wildcards, or @{Name=..; Expression={..}}.
@@ -222,6 +237,15 @@ func expand(cols []column, v any) (out []column) {
 }
 
 func selectObjects(c *Call, list []any) error {
+	if c.Given("Index") {
+		var at []any
+		for i, v := range list {
+			if slices.Contains(c.Numbers("Index"), int64(i)) {
+				at = append(at, v)
+			}
+		}
+		list = at
+	}
 	list = list[min(int(c.Number("Skip")), len(list)):]
 	if c.Given("First") {
 		list = list[:min(int(c.Number("First")), len(list))]

@@ -80,9 +80,9 @@ func measure(c *Call, list []any) error {
 		}
 		n++
 	}
-	for name, value := range map[string]any{"Sum": sum, "Average": sum / float64(max(1, n)), "Minimum": least, "Maximum": most} {
-		if c.Bool(name) {
-			out.With(name, value)
+	for _, p := range []Property{{"Average", sum / float64(max(1, n))}, {"Sum", sum}, {"Maximum", most}, {"Minimum", least}} {
+		if c.Bool(p.Name) {
+			out.With(p.Name, p.Value)
 		}
 	}
 	c.Emit(out)
@@ -93,7 +93,10 @@ func group(c *Call, list []any) error {
 	var names []string
 	groups := map[string][]any{}
 	for _, v := range list {
-		n := Text(c.in.property(v, c.Text("Property")))
+		n := Text(v)
+		if c.Given("Property") {
+			n = Text(c.in.property(v, c.Text("Property")))
+		}
 		if groups[n] == nil {
 			names = append(names, n)
 		}

@@ -43,9 +43,12 @@ func (in *Interpreter) statement(s statement, out emit) error {
 	}
 	switch s := s.(type) {
 	case *pipeline:
-		return in.pipeline(s, out)
+		return in.succeeded(s, in.pipeline(s, out))
 	case *assignment:
 		_, err := in.assign(s)
+		if of, ok := s.value.(*pipeline); ok {
+			err = in.succeeded(of, err)
+		}
 		return err
 	case *ifStatement:
 		return in.ifStatement(s, out)
@@ -69,6 +72,14 @@ func (in *Interpreter) statement(s statement, out emit) error {
 		return in.jump(s, out)
 	}
 	return fmt.Errorf("%v: no statement", s.place())
+}
+
+// succeeded sets $? behind an expression that has a value; commands have set it (about_Automatic_Variables).
+func (in *Interpreter) succeeded(p *pipeline, err error) error {
+	if _, isCommand := p.elements[0].(*command); err == nil && !isCommand {
+		in.global.put("?", true)
+	}
+	return err
 }
 
 // emitAll emits the elements of a value.

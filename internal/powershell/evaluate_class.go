@@ -304,6 +304,12 @@ func (in *Interpreter) setStatic(c *class, name string, v any) error {
 
 // text is Text, by the method ToString of a class that has one.
 func (in *Interpreter) text(v any) (string, error) {
+	if list, several := v.([]any); several {
+		if between := in.get("ofs"); between != nil { // $OFS (about_Preference_Variables)
+			s, err := in.join(list, Text(between))
+			return Text(s), err
+		}
+	}
 	o, ok := v.(*Object)
 	if !ok || o.class == nil || len(o.class.overloads("ToString", false)) == 0 {
 		return Text(v), nil

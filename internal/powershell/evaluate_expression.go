@@ -220,7 +220,7 @@ func (in *Interpreter) unary(e *unary) (any, error) {
 func (in *Interpreter) join(v any, between string) (any, error) {
 	words, size := []string{}, 0
 	for _, x := range List(v) {
-		words = append(words, Text(x))
+		words = append(words, elementText(x))
 		size += len(words[len(words)-1]) + len(between)
 	}
 	if err := in.spend(size); err != nil {

@@ -118,8 +118,11 @@ func (in *Interpreter) compute(op string, left, right any) (any, error) {
 			return in.repeat(op, len(l), right, func(n int) any { return strings.Repeat(l, n) }, 1)
 		}
 	case nil:
-		if op == "+" {
+		switch op {
+		case "+":
 			return right, nil
+		case "*":
+			return nil, nil
 		}
 	case *Table:
 		if r, ok := right.(*Table); ok && op == "+" {

@@ -28,11 +28,20 @@ func (in *Interpreter) trapping(list []statement, out emit) error {
 			}
 			continue
 		}
-		if err := in.goOn(err); err != nil {
-			return err
-		}
+		return passedOn(err)
 	}
 	return nil
+}
+
+// passedOn is an error that no trap of a block takes: nothing goes on before another trap or a catch has taken it.
+func passedOn(err error) error {
+	var e *RunError
+	if !errors.As(err, &e) {
+		return err
+	}
+	again := *e
+	again.final = true
+	return &again
 }
 
 // trap runs the trap for an error, if there is one: that of the error's type before one of all errors. Behind continue the next statement
@@ -61,9 +70,7 @@ func (in *Interpreter) trap(traps []*trapStatement, err error, out emit) (left e
 	case errors.As(err, &j) && j.word == "continue" && j.label == "":
 		return nil, true
 	case errors.As(err, &j) && j.word == "break" && j.label == "":
-		again := *e
-		again.final = true
-		return &again, true
+		return passedOn(e), true
 	}
 	return err, true
 }

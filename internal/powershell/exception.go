@@ -88,7 +88,13 @@ func classify(kind string, err error) error {
 }
 
 // errDivision is a division by zero.
-var errDivision = &classified{divisionException, errors.New("division by zero")}
+var errDivision = &classified{divisionException, theirs("Attempted to divide by zero.")}
+
+// theirs is an error with the text that PowerShell has for it: scripts compare it.
+type theirs string
+
+// Error implements error.
+func (t theirs) Error() string { return string(t) }
 
 // exceptionOf returns the type of an error's exception.
 func exceptionOf(e *RunError) string {

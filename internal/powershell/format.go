@@ -2,6 +2,7 @@ package powershell
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -41,6 +42,9 @@ func formatItem(item string, values []any) (string, error) {
 	head, form, _ := strings.Cut(item, ":")
 	at, width, _ := strings.Cut(head, ",")
 	i, err := strconv.Atoi(strings.TrimSpace(at))
+	if len(values) == 0 { // $null is one value
+		values = []any{nil}
+	}
 	if err != nil || i < 0 || i >= len(values) {
 		return "", fmt.Errorf("the format has {%s}, but there are %d values", item, len(values))
 	}
@@ -94,13 +98,22 @@ func formatValue(v any, form string) (string, error) {
 		}
 		return fmt.Sprintf("%0*d", max(0, digits), whole), nil
 	case 'n', 'N':
-		return thousands(strconv.FormatFloat(float(n), 'f', or(2), 64)), nil
+		return thousands(fixed(float(n), or(2))), nil
 	case 'f', 'F':
-		return strconv.FormatFloat(float(n), 'f', or(2), 64), nil
+		return fixed(float(n), or(2)), nil
 	case 'p', 'P':
-		return strconv.FormatFloat(float(n)*100, 'f', or(2), 64) + " %", nil
+		return fixed(float(n)*100, or(2)) + " %", nil
 	}
 	return "", fmt.Errorf("format %q does not fit %s; allowed: X, D (whole numbers), N, F, P, each with digits", form, Text(v))
+}
+
+// fixed writes a number with so many digits behind the point; a half is rounded away from zero, as .NET does.
+func fixed(f float64, digits int) string {
+	exact := strconv.FormatFloat(f, 'f', -1, 64)
+	if _, fraction, _ := strings.Cut(exact, "."); len(fraction) == digits+1 && strings.HasSuffix(fraction, "5") {
+		f = math.Nextafter(f, math.Copysign(math.Inf(1), f))
+	}
+	return strconv.FormatFloat(f, 'f', digits, 64)
 }
 
 func thousands(s string) string {

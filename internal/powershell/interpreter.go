@@ -94,6 +94,11 @@ type Interpreter struct {
 func New(cfg Config) *Interpreter {
 	l := cfg.Limits.complete()
 	global := newScope(nil)
+	for name, value := range map[string]any{"erroractionpreference": "Continue", "warningpreference": "Continue",
+		"verbosepreference": "SilentlyContinue", "debugpreference": "SilentlyContinue", "informationpreference": "SilentlyContinue",
+		"progresspreference": "Continue", "confirmpreference": "High", "whatifpreference": cfg.WhatIf} { // about_Preference_Variables
+		global.put(name, value)
+	}
 	script := newScope(global)
 	in := &Interpreter{cfg: cfg, limits: l, global: global, script: script, scope: script}
 	in.out = &limitedWriter{to: cfg.Out, left: l.Output, most: l.Output}

@@ -112,113 +112,10 @@ func tableProperty(t *Table, name string) any {
 	return list
 }
 
-// texts are the methods of strings, with how many arguments they take at least and at most.
-var texts = map[string]struct {
-	least, most int
-	do          func(s string, args []any) (any, error)
-}{
-	"toupper":          {0, 0, func(s string, _ []any) (any, error) { return strings.ToUpper(s), nil }},
-	"tolower":          {0, 0, func(s string, _ []any) (any, error) { return strings.ToLower(s), nil }},
-	"toupperinvariant": {0, 0, func(s string, _ []any) (any, error) { return strings.ToUpper(s), nil }},
-	"tolowerinvariant": {0, 0, func(s string, _ []any) (any, error) { return strings.ToLower(s), nil }},
-	"trim":             {0, 1, trimmer(strings.TrimSpace, strings.Trim)},
-	"trimstart":        {0, 1, trimmer(func(s string) string { return strings.TrimLeft(s, " \t\r\n") }, strings.TrimLeft)},
-	"trimend":          {0, 1, trimmer(func(s string) string { return strings.TrimRight(s, " \t\r\n") }, strings.TrimRight)},
-	"startswith":       {1, 1, func(s string, a []any) (any, error) { return strings.HasPrefix(s, Text(a[0])), nil }},
-	"endswith":         {1, 1, func(s string, a []any) (any, error) { return strings.HasSuffix(s, Text(a[0])), nil }},
-	"contains":         {1, 1, func(s string, a []any) (any, error) { return strings.Contains(s, Text(a[0])), nil }},
-	"indexof":          {1, 1, func(s string, a []any) (any, error) { return runeIndex(s, strings.Index(s, Text(a[0]))), nil }},
-	"lastindexof":      {1, 1, func(s string, a []any) (any, error) { return runeIndex(s, strings.LastIndex(s, Text(a[0]))), nil }},
-	"replace":          {2, 2, replaceText},
-	"split":            {0, 1, splitText},
-	"substring":        {1, 2, substring},
-	"padleft":          {1, 1, func(s string, a []any) (any, error) { return pad(s, a[0], true) }},
-	"padright":         {1, 1, func(s string, a []any) (any, error) { return pad(s, a[0], false) }},
-}
-
-func runeIndex(s string, bytes int) int64 {
-	if bytes < 0 {
-		return -1
-	}
-	return int64(len([]rune(s[:bytes])))
-}
-
-func trimmer(plain func(string) string, of func(string, string) string) func(string, []any) (any, error) {
-	return func(s string, a []any) (any, error) {
-		if len(a) == 0 {
-			return plain(s), nil
-		}
-		return of(s, Text(a[0])), nil
-	}
-}
-
-func replaceText(s string, a []any) (any, error) {
-	from := Text(a[0])
-	if from == "" {
-		return nil, errors.New("method Replace wants text to replace")
-	}
-	if n := strings.Count(s, from); n > 0 && n > (64<<20)/max(1, len(Text(a[1]))) {
-		return nil, errors.New("the result of Replace is too long")
-	}
-	return strings.ReplaceAll(s, from, Text(a[1])), nil
-}
-
-func splitText(s string, a []any) (any, error) {
-	separators := " \t\r\n"
-	if len(a) == 1 {
-		separators = Text(a[0])
-	}
-	out := []any{}
-	start := 0
-	for i, r := range s {
-		if strings.ContainsRune(separators, r) {
-			out = append(out, s[start:i])
-			start = i + len(string(r))
-		}
-	}
-	return append(out, s[start:]), nil
-}
-
-func substring(s string, a []any) (any, error) {
-	r := []rune(s)
-	from, err := Integer(a[0])
-	if err != nil {
-		return nil, err
-	}
-	n := int64(len(r)) - from
-	if len(a) == 2 {
-		if n, err = Integer(a[1]); err != nil {
-			return nil, err
-		}
-	}
-	if from < 0 || n < 0 || from > int64(len(r)) || n > int64(len(r))-from {
-		return nil, fmt.Errorf("there is no part of %d characters from %d on in %d characters", n, from, len(r))
-	}
-	return string(r[from : from+n]), nil
-}
-
-// maxPad limits the width of text that is padded, or of a formatted number.
-const maxPad = 1 << 16
-
-func pad(s string, width any, left bool) (any, error) {
-	n, err := Integer(width)
-	if err != nil {
-		return nil, err
-	}
-	if n < 0 || n > maxPad {
-		return nil, fmt.Errorf("a width of %d; allowed: 0 to %d", n, maxPad)
-	}
-	space := strings.Repeat(" ", max(0, int(n)-len([]rune(s))))
-	if left {
-		return space + s, nil
-	}
-	return s + space, nil
-}
-
 func (in *Interpreter) method(of any, name string, args []any) (any, error) {
 	lower := strings.ToLower(name)
 	if of == nil {
-		return nil, fmt.Errorf("nothing ($null) has no method %s", name)
+		return nil, theirs("You cannot call a method on a null-valued expression.")
 	}
 	if o, ok := of.(*Object); ok && o.class != nil && len(o.class.overloads(name, false)) > 0 {
 		return in.callMethod(o.class, o, name, args)
@@ -331,6 +228,12 @@ func (in *Interpreter) static(class string, e *member) (any, error) {
 			return in.join(args[1], Text(args[0]))
 		}
 		return in.join(args[1:], Text(args[0]))
+	case name == "string::format" && len(args) >= 1:
+		return in.formatted(Text(args[0]), args[1:])
+	case name == "math::pi" && len(args) == 0:
+		return math.Pi, nil
+	case name == "math::e" && len(args) == 0:
+		return math.E, nil
 	case strings.HasPrefix(name, "math::") && len(args) > 0:
 		return mathOf(strings.TrimPrefix(name, "math::"), args)
 	}
@@ -359,6 +262,12 @@ func mathOf(name string, args []any) (any, error) {
 		return math.Ceil(f), nil
 	case name == "truncate":
 		return math.Trunc(f), nil
+	case name == "pow" && len(args) == 2:
+		y, err := number(args[1])
+		if err != nil {
+			return nil, err
+		}
+		return math.Pow(f, float(y)), nil
 	case name == "sqrt":
 		return math.Sqrt(f), nil
 	case name == "abs":

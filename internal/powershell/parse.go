@@ -238,7 +238,7 @@ func (p *parser) element() element {
 		return p.expression()
 	case dash(r) && !p.unaryHere():
 		p.fail("a command cannot begin with a dash")
-	case r == '$' || singleQuote(r) || doubleQuote(r) || strings.ContainsRune("(@[{!", r) || dash(r) || p.numberHere():
+	case r == '$' || singleQuote(r) || doubleQuote(r) || strings.ContainsRune("(@[{!,", r) || dash(r) || p.numberHere():
 		return p.expression()
 	}
 	return p.command()

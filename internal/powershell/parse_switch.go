@@ -26,6 +26,9 @@ func (p *parser) switchStatement(at Position, label string) statement {
 	for p.skipLines(); p.peek() != '}'; p.skipLines() {
 		p.clause(s)
 	}
+	if len(s.clauses) == 0 && !s.hasDefault {
+		p.fail("switch wants a condition and a block here, not %s", p.here())
+	}
 	p.at++
 	return s
 }

@@ -103,8 +103,12 @@ func cell(v any) string {
 			words[i] = shallow(x)
 		}
 		return "{" + strings.Join(words, ", ") + "}"
-	case *Object:
-		return Text(v)
+	case *Table:
+		words := make([]string, len(v.properties))
+		for i, p := range v.properties {
+			words[i] = p.Name
+		}
+		return "{" + strings.Join(words, ", ") + "}"
 	}
 	return Text(v)
 }

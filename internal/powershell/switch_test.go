@@ -37,7 +37,6 @@ func TestSwitch(t *testing.T) {
 		{"break in a switch in a loop leaves the switch", "foreach ($i in 1, 2) { switch ($i) { 1 { break } }; $i }", "1\n2\n"},
 		{"a label leaves the loop", ":l foreach ($i in 1, 2) { switch ($i) { 2 { break l } }; $i }; 'on'", "1\non\n"},
 		{"a label of the switch", ":s switch (1) { 1 { foreach ($i in 1, 2) { $i; break s } } 1 { 'no' } }", "1\n"},
-		{"no conditions", "switch (1) { }; 'on'", "on\n"},
 		{"return in the block of a command leaves that", "1, 2 | % { if ($_ -eq 1) { return 'one' }; $_ }; & { return 3; 4 }; 'on'", "one\n2\n3\non\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,6 +57,7 @@ func TestSwitchSyntax(t *testing.T) {
 		{"switch (1) { default { } default { } }", "line 1, column 26: switch has default twice"},
 		{"switch (1) { 1 }", "a condition of switch wants '{' here, not '}'"},
 		{"switch (1) { 1 { }", "switch wants a condition and a block here, not the end of the script"},
+		{"switch (1) { }; 'on'", "line 1, column 14: switch wants a condition and a block here, not '}'"},
 		{"switch 1 { }", "switch wants '(' here"},
 		{"switch (1) { ) { } }", "switch wants a condition and a block here, not ')'"},
 	} {

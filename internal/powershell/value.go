@@ -26,7 +26,7 @@ func Text(v any) string {
 	case []any:
 		words := make([]string, len(v))
 		for i, x := range v {
-			words[i] = Text(x)
+			words[i] = elementText(x)
 		}
 		return strings.Join(words, " ")
 	case *Table:
@@ -47,6 +47,14 @@ func Text(v any) string {
 		return "{...}"
 	}
 	return fmt.Sprint(v)
+}
+
+// elementText is the text of an element of a list: a list in a list is named by its type.
+func elementText(v any) string {
+	if _, list := v.([]any); list {
+		return "System.Object[]"
+	}
+	return Text(v)
 }
 
 // shallow is the text of a property in the text of its object, which goes no deeper.
