@@ -152,7 +152,8 @@ var moduleTypes = map[powershell.Kind]string{powershell.String: "string", powers
 	powershell.Numbers: "long[]", powershell.Bool: "object", powershell.Switch: "switch", powershell.Any: "object", powershell.Code: "scriptblock"}
 
 func writeFunction(b *strings.Builder, c *powershell.Cmdlet) {
-	fmt.Fprintf(b, "\n# %s\nfunction %s {\n", strings.TrimSpace(c.Help+" "+c.Note), c.Name)
+	fmt.Fprintf(b, "\nfunction %s {\n", c.Name)
+	writeHelp(b, c)
 	if c.Changes {
 		b.WriteString("    [CmdletBinding(SupportsShouldProcess)]\n")
 	} else {
@@ -166,6 +167,20 @@ func writeFunction(b *strings.Builder, c *powershell.Cmdlet) {
 		fmt.Fprintf(b, "\n        %s[%s]$%s", attributes(p), moduleTypes[p.Kind], p.Name)
 	}
 	fmt.Fprintf(b, "\n    )\n    process { Invoke-SoftVPI $PSCmdlet '%s' $PSBoundParameters $%t }\n}\n", c.Name, c.Changes)
+}
+
+// writeHelp writes what Get-Help shows (about_Comment_Based_Help).
+func writeHelp(b *strings.Builder, c *powershell.Cmdlet) {
+	fmt.Fprintf(b, "    <#\n    .SYNOPSIS\n    %s\n", c.Help)
+	if c.Note != "" {
+		fmt.Fprintf(b, "    .DESCRIPTION\n    %s\n", c.Note)
+	}
+	for _, p := range c.Params {
+		if p.Help != "" {
+			fmt.Fprintf(b, "    .PARAMETER %s\n    %s\n", p.Name, p.Help)
+		}
+	}
+	b.WriteString("    #>\n")
 }
 
 // attributes are those of a parameter. Sets are left to softvpi ps, which says which parameters exclude each other.

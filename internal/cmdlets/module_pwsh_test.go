@@ -48,6 +48,7 @@ Get-NetAdapter none -ErrorAction SilentlyContinue -ErrorVariable e; "$?: $e"
 try { Get-NetAdapter none -ErrorAction Stop } catch { "caught $($_.FullyQualifiedErrorId)" }
 (New-NetQosPolicy 'it''s ☃' -NetDirectPort 445 -PriorityValue 3 | ForEach-Object Name)
 ((Get-NetAdapter | Out-String -Width 120) -split '\r?\n' | Where-Object { $_ -match 'ifIndex' }) -replace ' +', ' '
+(Get-Help Get-NetAdapter).Synopsis
 $env:SOFTVPI_PROGRAM = 'no-such-program'
 try { Get-NetAdapter } catch { "no program: $($_.CategoryInfo.Category)" }
 "$LASTEXITCODE."
@@ -61,6 +62,7 @@ False: -Name is "none"; allowed: "Ethernet 4", "é“5”"
 caught Microsoft.Management.Infrastructure.CimException,Get-NetAdapter
 it's ☃
 Name InterfaceDescription ifIndex Status MacAddress LinkSpeed
+List the adapters.
 no program: ObjectNotFound
 .
 `

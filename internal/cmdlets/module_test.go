@@ -71,6 +71,12 @@ func TestModule(t *testing.T) {
 	if _, err := powershell.Parse(module); err != nil {
 		t.Errorf("the module is no script: %v", err)
 	}
+	if i := strings.IndexFunc(manifest+module+moduleFormats(), func(r rune) bool { return r > 0x7e }); i >= 0 { // Windows PowerShell takes ANSI for it
+		t.Errorf("the module is not of ASCII alone: byte %d", i)
+	}
+	if n := strings.Count(module, ".SYNOPSIS"); n != len(want) || strings.Count(module, "#>") != n {
+		t.Errorf("%d of %d functions have help", n, len(want))
+	}
 }
 
 // TestModule_Parameters: each function has the parameters of its command, in its order, with type, aliases, position, and whether it is
