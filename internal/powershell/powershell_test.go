@@ -118,6 +118,7 @@ func TestLanguage(t *testing.T) {
 		{"groups of values", "'a', 'b', 'a' | group | % { \"$($_.Name)=$($_.Count)\" }; 1, 2, 3 | select -Index 1, 2", "a=2\nb=1\n2\n3\n"},
 		{"measures in order", "1, 2, 3 | measure -Max -Min -Sum -Av | fl",
 			"\nCount   : 3\nAverage : 2\nSum     : 6\nMaximum : 3\nMinimum : 1\n\n"},
+		{"a variable of the environment that there is not", "$env:NOPE -eq $null; \"$env:NOPE|\"", "True\n|\n"},
 		{"several words", "Write-Host a b 1", "a b 1\n"},
 		{"lists", `1,2,3 -contains 2; 2 -in 1,2; (1,2,3)[-1]; (1..4).Count; @().Count; (1,2,3,2 -eq 2).Count; 1,2 + 3`, "True\nTrue\n3\n4\n0\n2\n1\n2\n3\n"},
 		{"logic", `$true -and !$false; -not 1 -or 0; $null -eq $x`, "True\nFalse\nTrue\n"},

@@ -72,7 +72,10 @@ func (in *Interpreter) scopeOf(prefix string) *scope {
 func (in *Interpreter) lookup(e *variable) (any, error) {
 	switch e.scope {
 	case "env":
-		return in.cfg.Host.Getenv(strings.ToUpper(e.name)), nil
+		if v := in.cfg.Host.Getenv(strings.ToUpper(e.name)); v != "" {
+			return v, nil
+		}
+		return nil, nil // there is none
 	case "":
 		if v, ok := constants[e.name]; ok {
 			return v, nil

@@ -35,7 +35,7 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-// TestTrap_Ends: break ends the script with the error, as does one that no trap of its block takes, and no trap takes what a limit has ended.
+// TestTrap_Ends: break ends the script with the error, as does one that no trap of its block takes; none takes what a limit has ended.
 func TestTrap_Ends(t *testing.T) {
 	for script, want := range map[string]string{"trap { 't'; break }; 1 / 0; 'no'": "t\n",
 		"trap [TimeoutException] { 'no' }; 1 / 0; 'on'":                            "",
