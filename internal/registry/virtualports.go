@@ -19,7 +19,9 @@ const (
 func (a Adapter) VirtualPorts() Path { return a.Class().Child(virtualPorts) }
 
 // VirtualPorts returns the virtual ports of an adapter by name. Keys that describe none are skipped.
-func (r *Registry) VirtualPorts(a Adapter) []VirtualPort { return r.virtualPortsBelow(a.VirtualPorts()) }
+func (r *Registry) VirtualPorts(a Adapter) []VirtualPort {
+	return r.virtualPortsBelow(a.VirtualPorts())
+}
 
 func (r *Registry) virtualPortsBelow(at Path) (out []VirtualPort) {
 	k, _ := r.Key(at)
@@ -55,7 +57,9 @@ func (a Adapter) RemoveVirtualPort(name string) Change {
 }
 
 // functionPorts returns the key that holds the virtual ports of a virtual function of the adapter. It is forgotten with the function.
-func (a Adapter) functionPorts(function string) Path { return a.Functions().Child(function).Child(virtualPorts) }
+func (a Adapter) functionPorts(function string) Path {
+	return a.Functions().Child(function).Child(virtualPorts)
+}
 
 // FunctionPorts returns the virtual ports of a virtual function of an adapter by name.
 func (r *Registry) FunctionPorts(a Adapter, function string) []VirtualPort {
