@@ -149,6 +149,8 @@ type EthernetStatus struct {
 	Loop     []int             `json:"loop_processors,omitempty"`
 	Counters map[string]uint64 `json:"counters"` // by the short names of the sets network_interface and ethernet
 	Filter   FilterStatus      `json:"filter"`
+	// VXLANOff says why VXLAN is not handled though the keys ask for it; none: it is, or they do not.
+	VXLANOff string `json:"vxlan_off,omitempty"`
 }
 
 // FilterStatus is which frames an Ethernet function passes to its host.

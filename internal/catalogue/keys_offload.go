@@ -157,7 +157,7 @@ var offloadKeys = []Key{
 		Name: "*VxlanUDPPortNumber", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: physicalEthernet,
 		Type: NumericString, Status: Built, Effect: AtOnce,
 		Defaults: always(4789), Min: 1, Max: 65535, UI: true, Title: "VXLAN UDP destination port number",
-		Description: "UDP destination port by which the adapter recognizes VXLAN packets. The ports of a device may have different ones: the manuals' limit is one of the cards. Virtual functions have the default.",
+		Description: "UDP destination port by which the adapter recognizes VXLAN packets. Of two ports of a device with different numbers only the first handles VXLAN. Virtual functions have the default.",
 		Chosen:      "The default, which is IANA's number, and that it takes effect at once.",
 		Sources:     from(ethernetB, "VXLAN", winof, "4.1.15 VXLAN"),
 	},

@@ -115,6 +115,9 @@ func (d *Driver) ethernetConfig(i int) ethernet.Config {
 	if n, set := r.effective[fmt.Sprint("WOL_MAGIC_EN_P", d.cfg.Slot(i).Port)]; set && n == 0 {
 		c.WakeOnMagicPacket = 0
 	}
+	if d.vxlanOff(i) != "" {
+		c.TunnelVXLAN = 0
+	}
 	for _, p := range machine.List() {
 		c.Machine = append(c.Machine, rss.Processor{Group: p.Number / rss.GroupSize, Number: p.Number % rss.GroupSize, Node: p.Node})
 	}
@@ -224,7 +227,7 @@ func (d *Driver) ethernetStatus(i int, e *device.EthernetStatus) *api.EthernetSt
 	}
 	return &api.EthernetStatus{Host: e.Host, Up: e.Up, Asleep: e.Asleep, MAC: net.HardwareAddr(e.MAC[:]).String(),
 		MTU: e.MTU, Queues: len(e.Processors), Rings: rings(e), Loop: loop, Counters: w.Values(),
-		Filter: filterStatus(e)}
+		Filter: filterStatus(e), VXLANOff: d.vxlanOff(i)}
 }
 
 // filterStatus returns which frames an Ethernet function passes on.

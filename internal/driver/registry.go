@@ -270,6 +270,7 @@ func (d *Driver) follow(i int, before map[string]registry.Setting, changed bool)
 	d.requeue(uint32(i))
 	d.followOffer(i)
 	d.changeEthernet(i)
+	d.followVXLAN(i)
 	d.monitor(uint32(i), d.functionWatch.now())
 	if err := d.changeCongestion(i); err != nil {
 		d.log.Warn("congestion control does not follow its keys", "adapter", r.Name, "cause", err)

@@ -23,13 +23,15 @@ func TestPacketFilter(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	nic, err := config.ParseAdapter("nic=192.0.2.1/24,mac=02:00:00:00:00:01,linkmtu=9000,datagram=" + filepath.Join(dir, "wire") +
-		",host=stream:" + filepath.Join(dir, "host"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	cfg := driverbed.Config(t, config.Adapter{Name: "left"})
-	cfg.Adapters = append(cfg.Adapters, nic)
+	for i, name := range []string{"nic", "other"} {
+		nic, err := config.ParseAdapter(fmt.Sprintf("%s=192.0.2.%d/24,device=card,mac=02:00:00:00:00:%02d,linkmtu=9000,datagram=%s,host=stream:%s", name,
+			i+1, i+1, filepath.Join(dir, name), filepath.Join(dir, name+".host")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Adapters = append(cfg.Adapters, nic)
+	}
 	g := &rig{t, cfg.Socket, cfg.State, cfg.Adapters, driverbed.Start(t, cfg)}
 	filter := func() map[string]any {
 		t.Helper()
@@ -64,11 +66,16 @@ func TestPacketFilter(t *testing.T) {
 	if got := vxlan("nic"); got["vxlan_offload"] != "Enabled" || got["udp_port"] != "4789" {
 		t.Errorf("VXLAN: %v", got)
 	}
-	for key, value := range map[string]string{"*EncapsulatedPacketTaskOffloadVxlan": "0", "*VxlanUDPPortNumber": "8472"} {
+	set := func(key, value string) {
 		if _, err := client.Set(t.Context(), "nic", key, value); err != nil {
 			t.Fatal(err)
 		}
 	}
+	set("*VxlanUDPPortNumber", "8472")
+	if got := vxlan("other"); got["vxlan_offload"] != `Disabled: "nic", the other port of the device, has UDP port 8472` || got["udp_port"] != "4789" {
+		t.Errorf("VXLAN of the other port of the device: %v", got)
+	}
+	set("*EncapsulatedPacketTaskOffloadVxlan", "0")
 	if got := vxlan("nic"); got["vxlan_offload"] != "Disabled" || got["udp_port"] != "8472" {
 		t.Errorf("VXLAN off, at another port: %v", got)
 	}

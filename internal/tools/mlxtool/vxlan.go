@@ -26,6 +26,8 @@ func (r *run) vxlan() (report, error) {
 		offload, port := vxlanOf(settings)
 		if a.Ethernet == nil {
 			offload = "no Ethernet function: the configuration names no host"
+		} else if why := a.Ethernet.VXLANOff; why != "" {
+			offload = "Disabled: " + why
 		}
 		t.add(a.Name, offload, port)
 	}
