@@ -50,31 +50,3 @@ func TestTeam_Becomes(t *testing.T) {
 	})
 	goOn()
 }
-
-// TestTeam_BecomesBoth: they go on, too, while two teams at each other's lines get type 3AD, one after the other, and agree, and when they
-// get another.
-func TestTeam_BecomesBoth(t *testing.T) {
-	t.Parallel()
-	b := newBundled(t)
-	one, other := b.atLines(t, engine.AFT)
-	goOn := b.traffic(t, one, other)
-	goOn()
-	for _, kind := range []engine.Type{engine.SLA, engine.AFT} {
-		for e := range b.teams {
-			b.become(t, e, engine.LACP)
-			goOn()
-		}
-		for e, l := range b.teams {
-			await.Eventually(t, "LACP agrees", func() bool {
-				s := l.Status().Members
-				return s[0].LACP.Speaks() && s[1].LACP.Speaks() && s[0].Role == engine.Active && s[1].Role == engine.Active
-			})
-			b.hosts[e].Wake()
-		}
-		goOn()
-		for e := range b.teams {
-			b.become(t, e, kind)
-		}
-		goOn()
-	}
-}
