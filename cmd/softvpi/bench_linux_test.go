@@ -41,10 +41,11 @@ func TestBench_Hosts(t *testing.T) {
 		}
 		peers := 0
 		for _, x := range r.Rows {
-			if x.Part != part || x.Value <= 0 {
+			idle := part == "trace" // its turns are of 20 ms: on a busy machine more than half of them may see no write end
+			if x.Part != part || x.Value <= 0 && !idle || x.Peer != "" && x.PeerValue <= 0 && !idle {
 				t.Errorf("%+v", x)
 			}
-			if x.PeerValue > 0 {
+			if x.Peer != "" {
 				peers++
 			}
 		}
