@@ -1,6 +1,7 @@
 #!/bin/sh
 # try.sh DIRECTORY: what becomes of a system, and of who uses SoftVPI on it, when the package in the directory is installed, upgraded,
-# downgraded, removed and purged. It runs in a copy of this system that nothing else sees, with a network of its own.
+# downgraded, removed and purged. It runs in a copy of this system, or of the one in $CHECK_ROOT, that nothing else sees, with a network of
+# its own.
 set -eu
 skip() { echo "check-package: skipped, it wants $1"; exit 0; }
 if [ -z "${2:-}" ]; then
@@ -15,7 +16,7 @@ now=$(echo "$1"/*.deb)
 trap 'umount -l "$work"; rmdir "$work"' EXIT
 mount -t tmpfs try "$work"
 mkdir "$work/upper" "$work/work" "$work/root" "$work/later" "$work/again"
-mount -t overlay try -o lowerdir=/,upperdir="$work/upper",workdir="$work/work" "$work/root" 2>/dev/null || skip "overlay file systems"
+mount -t overlay try -o lowerdir="${CHECK_ROOT:-/}",upperdir="$work/upper",workdir="$work/work" "$work/root" 2>/dev/null || skip "overlay file systems"
 mount -t proc proc "$work/root/proc"
 mount --rbind /dev "$work/root/dev"
 ip link set lo up
