@@ -46,14 +46,7 @@ func TestTeam_Functions(t *testing.T) {
 				tcp.further(t, when, 100)
 			}
 			further("at first")
-			for _, x := range []struct {
-				command string
-				roles   [2]string
-			}{
-				{"ip link set s0 down", [2]string{"Disconnected Backup", "Connected Active"}},
-				{"ip link set s0 up", [2]string{"Connected Active", "Connected " + kind.second}},
-				{"ip link set s1 down", [2]string{"Connected Active", "Disconnected Backup"}},
-			} {
+			for _, x := range failures(kind.second) {
 				rdma.again()
 				far.shell(t, x.command)
 				a.stands(t, x.command, x.roles[:]...)
@@ -166,4 +159,19 @@ func (x *beat) further(t *testing.T, when string, more int64) {
 		}
 		return x.rounds.Load() >= from+more
 	})
+}
+
+// failure is what happens to the links of a team's members at a switch, and the roles that the two have then.
+type failure struct {
+	command string
+	roles   [2]string
+}
+
+// failures are the first member's link failing and coming back, and the second's failing; second is its role while it stands by.
+func failures(second string) []failure {
+	return []failure{
+		{"ip link set s0 down", [2]string{"Disconnected Backup", "Connected Active"}},
+		{"ip link set s0 up", [2]string{"Connected Active", "Connected " + second}},
+		{"ip link set s1 down", [2]string{"Connected Active", "Disconnected Backup"}},
+	}
 }

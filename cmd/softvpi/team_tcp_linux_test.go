@@ -38,14 +38,7 @@ func TestTeam_TCP(t *testing.T) {
 				}
 			}
 			further("at first")
-			for _, x := range []struct {
-				command string
-				roles   [2]string
-			}{
-				{"ip link set s0 down", [2]string{"Disconnected Backup", "Connected Active"}},
-				{"ip link set s0 up", [2]string{"Connected Active", "Connected " + kind.second}},
-				{"ip link set s1 down", [2]string{"Connected Active", "Disconnected Backup"}},
-			} {
+			for _, x := range failures(kind.second) {
 				far.shell(t, x.command)
 				a.stands(t, x.command, x.roles[:]...)
 				further(x.command)
