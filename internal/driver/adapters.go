@@ -38,8 +38,7 @@ func (d *Driver) addAdapters() (err error) {
 		Broken: d.healing.broke}); err != nil {
 		return err
 	}
-	d.host.SetTrace(d.tracer.session.Load().Loop)
-	d.keepInFile(d.tracer.session.Load())
+	d.Tracer.Attach(d.host)
 	d.unsubscribe = d.host.Subscribe(d.adapterChanged)
 	for i, a := range d.cfg.Adapters {
 		if err := d.addAdapter(i); err != nil {

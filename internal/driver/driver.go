@@ -21,6 +21,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/driver/subnets"
 	"github.com/softvpi/softvpi/internal/driver/teams"
+	"github.com/softvpi/softvpi/internal/driver/tracing"
 	"github.com/softvpi/softvpi/internal/driver/vswitch"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc/server"
@@ -52,6 +53,7 @@ type Driver struct {
 	*vswitch.Switches // over adapters
 	*subnets.Subnets  // virtual ones, of their adapters
 	*teams.Roster     // of wires and of adapters
+	*tracing.Tracer
 
 	cfg     config.Config
 	version string
@@ -117,8 +119,6 @@ type Driver struct {
 	died *api.Death // how the driver before ended; nil: it stopped
 
 	panics panics
-
-	tracer tracer
 }
 
 // Start starts a driver: the lock, the adapters, the self-check, the sockets. When it returns, programs
@@ -132,12 +132,13 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 		commands: commandlog.New(len(cfg.Adapters)), incidents: newIncidents(), functionWatch: newFunctionWatch(),
 		ends: map[string]*functionHost{}}
 	d.ipoib.d = d
-	d.commands.Failed, d.commands.Ended, d.commands.Tenant = d.commandFailed, d.traceCommand, d.functionCommand
-	d.startTrace()
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
 	d.besides = d.log
+	d.Tracer = tracing.New(tracing.Config{Automatic: cfg.Trace.Session(), State: cfg.State, Version: o.Version, Adapters: cfg.Names(),
+		Log: d.log})
+	d.commands.Failed, d.commands.Ended, d.commands.Tenant = d.commandFailed, d.Tracer.Command, d.functionCommand
 	if err := d.start(ctx, o); err != nil {
 		d.Close()
 		return nil, err
@@ -255,14 +256,14 @@ func (d *Driver) Close() error {
 	if d.up {
 		d.keepAddresses()
 	}
-	d.tracer.file.stop()
+	d.Tracer.StopMoving()
 	if d.host != nil {
 		errs = append(errs, d.host.Close())
 	}
 	errs = append(errs, d.closeHosts())
 	d.closeFunctionHosts()
 	d.closeVLANs()
-	d.keepTrace()
+	d.Tracer.Close(d.own && d.up) // other drivers lie beside the program that shows what happens
 	if d.raised != nil {
 		close(d.raised)
 		<-d.told

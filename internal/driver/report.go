@@ -20,7 +20,7 @@ import (
 
 // openEvents opens the event log in the state directory, and the system's log if requested.
 func (d *Driver) openEvents(systemLog string) (err error) {
-	sinks := []func(events.Record){d.traceEvent}
+	sinks := []func(events.Record){d.Tracer.Event}
 	if systemLog != "" {
 		d.system, err = events.OpenSystemLog(systemLog, d.log)
 		var field *events.FieldError

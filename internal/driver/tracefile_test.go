@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/driver/tracing"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/trace"
 	"github.com/softvpi/softvpi/internal/trace/spool"
@@ -49,14 +50,14 @@ func TestTraceFile(t *testing.T) {
 	cfg := twoAdapters(t)
 	cfg.Trace = &config.Trace{File: true, Megabytes: 1}
 	d := start(t, cfg)
-	dir := filepath.Join(cfg.State, traceDirectory)
+	dir := filepath.Join(cfg.State, tracing.Directory)
 	automatic, other := filepath.Join(dir, "Mellanox-System.trace"), filepath.Join(dir, "Mellanox-Trace.trace")
 	note := func(n uint64) {
-		d.tracer.session.Load().Add(trace.Record{At: time.Now().UnixNano(), Component: trace.Driver, Level: trace.Error, Adapter: 1, A: n})
+		d.Tracer.Session().Add(trace.Record{At: time.Now().UnixNano(), Component: trace.Driver, Level: trace.Error, Adapter: 1, A: n})
 	}
 	note(1 << 40)
 	await.Eventually(t, "the record is in the file", func() bool { return noted(spooled(t, automatic), 1<<40) })
-	if c := spooled(t, automatic); c.Session != automaticSession || len(c.Adapters) != 2 || c.Damaged != 0 {
+	if c := spooled(t, automatic); c.Session != tracing.Automatic || len(c.Adapters) != 2 || c.Damaged != 0 {
 		t.Errorf("%+v", c.Header)
 	}
 	if _, err := d.Trace(api.TraceRequest{Action: api.TraceStart, Megabytes: 1, File: true}); err != nil {
@@ -98,7 +99,7 @@ func TestTraceFileRefused(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(cfg.State, "LogFiles"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(cfg.State, traceDirectory), nil, 0o600); err != nil { // where the directory is to be
+	if err := os.WriteFile(filepath.Join(cfg.State, tracing.Directory), nil, 0o600); err != nil { // where the directory is to be
 		t.Fatal(err)
 	}
 	d := start(t, cfg)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/driver/tracing"
 	"github.com/softvpi/softvpi/internal/trace"
 )
 
@@ -21,7 +22,7 @@ func TestTraceFilesKeepTheirSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	const most = 1 << 20
-	s := d.tracer.session.Load()
+	s := d.Tracer.Session()
 	for i := range most / 20 { // twice as many as the whole session has room for
 		s.Add(trace.Record{At: time.Now().UnixNano(), Component: trace.Driver, Level: trace.Error, Adapter: int16(i % 2), A: uint64(i)})
 	}
@@ -90,7 +91,7 @@ func TestTraceAtTheEnd(t *testing.T) {
 		d := start(t, cfg)
 		d.own = own
 		stop(t, d)
-		found, err := os.ReadDir(cfg.State + "/" + traceDirectory)
+		found, err := os.ReadDir(cfg.State + "/" + tracing.Directory)
 		var names []string
 		for _, e := range found {
 			names = append(names, e.Name())

@@ -142,6 +142,14 @@ func article(word string) string {
 	return "a " + word
 }
 
+// Names returns the names of the adapters, by their index.
+func (c *Config) Names() (names []string) {
+	for i := range c.Adapters {
+		names = append(names, c.Adapters[i].Name)
+	}
+	return names
+}
+
 // Complete fills in the defaults and checks everything. Errors are *api.FieldError.
 func (c Config) Complete() (Config, error) {
 	if c.Socket == "" {

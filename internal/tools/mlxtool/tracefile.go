@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/driver/tracewords"
+	"github.com/softvpi/softvpi/internal/driver/tracing/words"
 	"github.com/softvpi/softvpi/internal/os/wholefile"
 	"github.com/softvpi/softvpi/internal/trace"
 	"github.com/softvpi/softvpi/internal/trace/spool"
@@ -36,7 +36,7 @@ func (r *run) readTrace(args []string) (report, error) {
 		write  trace.Writer
 	}{{".json", trace.WriteJSON}, {".txt", trace.WriteText}} {
 		err := wholefile.Stream(base+f.suffix, func(w io.Writer) error {
-			_, err := f.write(w, c.Records, tracewords.Adapters(c.Adapters), 2*trace.MostBytes)
+			_, err := f.write(w, c.Records, words.Adapters(c.Adapters), 2*trace.MostBytes)
 			return err
 		})
 		if err != nil {

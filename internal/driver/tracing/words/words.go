@@ -1,5 +1,5 @@
-// Package tracewords gives the records of the driver's traces their words, for the driver and for tools that read its files.
-package tracewords
+// Package words gives the records of the driver's traces their words, for the driver and for tools that read its files.
+package words
 
 import (
 	"cmp"

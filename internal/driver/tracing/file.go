@@ -1,4 +1,4 @@
-package driver
+package tracing
 
 import (
 	"cmp"
@@ -13,11 +13,11 @@ import (
 	"github.com/softvpi/softvpi/internal/trace/spool"
 )
 
-// traceMoves is how long records of a session with a file are in memory only: what a driver that is killed loses.
-const traceMoves = 250 * time.Millisecond
+// moves is how long records of a session with a file are in memory only: what a driver that is killed loses.
+const moves = 250 * time.Millisecond
 
-// traceFile moves the records of a session on to its file. The nil file is that of sessions without one.
-type traceFile struct {
+// file moves the records of a session on to its file. The nil file is that of sessions without one.
+type file struct {
 	of   *trace.Session
 	path string
 	end  chan struct{} // closed when no more is to be moved
@@ -33,19 +33,19 @@ type traceFile struct {
 
 // fileOf returns the name of a session's files, without what distinguishes them.
 func fileOf(s *trace.Session) string {
-	if s.Name == automaticSession {
+	if s.Name == Automatic {
 		return automaticFile
 	}
 	return s.Name
 }
 
-// openTraceFile begins the file of a session. The one before is kept beside it: that of a driver that was killed is what it left.
-func (d *Driver) openTraceFile(s *trace.Session) (*traceFile, error) {
-	dir := filepath.Join(d.cfg.State, filepath.FromSlash(traceDirectory))
+// openFile begins the file of a session. The one before is kept beside it: that of a driver that was killed is what it left.
+func (t *Tracer) openFile(s *trace.Session) (*file, error) {
+	dir := t.directory()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	f := &traceFile{of: s, path: filepath.Join(dir, fileOf(s)+".trace"), end: make(chan struct{}), done: make(chan struct{})}
+	f := &file{of: s, path: filepath.Join(dir, fileOf(s)+".trace"), end: make(chan struct{}), done: make(chan struct{})}
 	if err := os.Rename(f.path, filepath.Join(dir, fileOf(s)+"-previous.trace")); err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}
@@ -53,54 +53,54 @@ func (d *Driver) openTraceFile(s *trace.Session) (*traceFile, error) {
 	if f.file, err = os.OpenFile(f.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err != nil {
 		return nil, err
 	}
-	h := spool.Header{Session: s.Name, Program: d.version, Began: s.Started.UnixNano(), Adapters: d.traceWords()}
+	h := spool.Header{Session: s.Name, Program: t.cfg.Version, Began: s.Started.UnixNano(), Adapters: t.words()}
 	if f.to, err = spool.Create(f.file, h, int64(s.Bytes)); err != nil {
 		_ = f.file.Close()
 		return nil, err
 	}
-	go f.keep(d.host.Still)
+	go f.keep(t.host.Still)
 	return f, nil
 }
 
-// changeTraceFile ends the file of the session before, and begins that of a session which is to have one.
-func (d *Driver) changeTraceFile(s *trace.Session) (err error) {
-	var f *traceFile
+// changeFile ends the file of the session before, and begins that of a session which is to have one.
+func (t *Tracer) changeFile(s *trace.Session) (err error) {
+	var f *file
 	if s.File {
-		if f, err = d.openTraceFile(s); err != nil {
+		if f, err = t.openFile(s); err != nil {
 			return err
 		}
 	}
-	d.tracer.file.finish(d.host.Still)
-	d.tracer.file = f
+	t.file.finish(t.host.Still)
+	t.file = f
 	return nil
 }
 
-// keepInFile is changeTraceFile for the automatic session, which goes on in memory if it cannot have its file.
-func (d *Driver) keepInFile(s *trace.Session) {
-	if err := d.changeTraceFile(s); err != nil {
-		d.log.Warn("the trace is not kept in a file", "session", s.Name, "error", err)
-		d.tracer.file.finish(d.host.Still)
-		d.tracer.file = nil
+// keepInFile is changeFile for the automatic session, which goes on in memory if it cannot have its file.
+func (t *Tracer) keepInFile(s *trace.Session) {
+	if err := t.changeFile(s); err != nil {
+		t.cfg.Log.Warn("the trace is not kept in a file", "session", s.Name, "error", err)
+		t.file.finish(t.host.Still)
+		t.file = nil
 	}
 }
 
 // keep moves records until the session ends.
-func (f *traceFile) keep(still func(func())) {
+func (f *file) keep(still func(func())) {
 	defer close(f.done)
-	t := time.NewTicker(traceMoves)
-	defer t.Stop()
+	tick := time.NewTicker(moves)
+	defer tick.Stop()
 	for {
 		select {
 		case <-f.end:
 			return
-		case <-t.C:
+		case <-tick.C:
 			f.move(still)
 		}
 	}
 }
 
 // move moves what has been recorded since the last time. A file that cannot be written is given up: its session goes on in memory.
-func (f *traceFile) move(still func(func())) {
+func (f *file) move(still func(func())) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failed != nil {
@@ -111,7 +111,7 @@ func (f *traceFile) move(still func(func())) {
 }
 
 // describe adds the file to the status of its session.
-func (f *traceFile) describe(s *api.TraceStatus) {
+func (f *file) describe(s *api.TraceStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.Kept = f.path
@@ -123,7 +123,7 @@ func (f *traceFile) describe(s *api.TraceStatus) {
 }
 
 // records returns what a session has: what is in its file, if it has one that can be read, or else in memory.
-func (f *traceFile) records(s *trace.Session, still func(func())) ([]trace.Record, error) {
+func (f *file) records(s *trace.Session, still func(func())) ([]trace.Record, error) {
 	if f == nil || f.of != s {
 		return s.Records(still), nil
 	}
@@ -144,7 +144,7 @@ func (f *traceFile) records(s *trace.Session, still func(func())) ([]trace.Recor
 }
 
 // stop ends the mover.
-func (f *traceFile) stop() {
+func (f *file) stop() {
 	if f == nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (f *traceFile) stop() {
 }
 
 // finish ends the file of a session that goes on no longer, with all that it has.
-func (f *traceFile) finish(still func(func())) {
+func (f *file) finish(still func(func())) {
 	if f == nil {
 		return
 	}
@@ -163,4 +163,4 @@ func (f *traceFile) finish(still func(func())) {
 }
 
 // close is finish at the end of the driver, when the loop has ended.
-func (f *traceFile) close() { f.finish(func(fn func()) { fn() }) }
+func (f *file) close() { f.finish(func(fn func()) { fn() }) }
