@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/captures"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/link/packet"
@@ -39,6 +40,7 @@ func (d *Driver) addAdapters() (err error) {
 		return err
 	}
 	d.Tracer.Attach(d.host)
+	d.Recorder = captures.New(captureDriver{d}, d.host, d.log)
 	d.unsubscribe = d.host.Subscribe(d.adapterChanged)
 	for i, a := range d.cfg.Adapters {
 		if err := d.addAdapter(i); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+	"github.com/softvpi/softvpi/internal/driver/captures"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -89,7 +90,7 @@ func TestCaptureRefusals(t *testing.T) {
 	defer stop(t, d)
 	admin := NewAdmin(cfg.Socket)
 	for _, q := range []CaptureRequest{
-		{Adapter: "middle"}, {Adapter: "left", Snap: -1}, {Adapter: "left", Ring: 5}, {Adapter: "left", Ring: maxCaptureRing + 1},
+		{Adapter: "middle"}, {Adapter: "left", Snap: -1}, {Adapter: "left", Ring: 5}, {Adapter: "left", Ring: captures.MaxRing + 1},
 	} {
 		if _, _, err := admin.StartCapture(t.Context(), q); err == nil {
 			t.Errorf("%+v was accepted", q)
@@ -101,9 +102,7 @@ func TestCaptureRefusals(t *testing.T) {
 	}
 	cancel()
 	await.Eventually(t, "the capture without a reader ends", func() bool {
-		d.captures.mu.Lock()
-		defer d.captures.mu.Unlock()
-		return len(d.captures.byID) == 0
+		return len(d.Captures()) == 0
 	})
 }
 

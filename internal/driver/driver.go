@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/captures"
 	"github.com/softvpi/softvpi/internal/driver/commandlog"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lastwords"
@@ -54,6 +55,7 @@ type Driver struct {
 	*subnets.Subnets  // virtual ones, of their adapters
 	*teams.Roster     // of wires and of adapters
 	*tracing.Tracer
+	*captures.Recorder // of packets
 
 	cfg     config.Config
 	version string
@@ -82,7 +84,6 @@ type Driver struct {
 	queues     machineQueues            // of virtual ports
 	ends       map[string]*functionHost // of them, by their words; with changes held
 	checks     []Check
-	captures   captures
 	pages      pages
 	commands   *commandlog.Log // of the commands of attached programs
 	dumps      dumps
@@ -239,7 +240,7 @@ func (d *Driver) Close() error {
 	if d.api != nil {
 		errs = append(errs, d.api.Close())
 	}
-	d.captures.close()
+	d.Recorder.Close()
 	d.functions.close()
 	if d.attach != nil {
 		errs = append(errs, d.attach.Close())

@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // smallDisk puts the state directory of a configuration on a disk of its own, and returns functions that fill it and
@@ -136,11 +137,8 @@ func TestCaptureOnAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.captures.mu.Lock()
-	over := d.captures.byID[c.ID].done
-	d.captures.mu.Unlock()
-	<-over
-	if all := d.Captures(); len(all) != 1 || all[0].Running || !strings.Contains(all[0].Problem, "no space left") {
+	await.Eventually(t, "the capture ends", func() bool { all := d.Captures(); return len(all) != 1 || !all[0].Running })
+	if all := d.Captures(); len(all) != 1 || c.ID != all[0].ID || !strings.Contains(all[0].Problem, "no space left") {
 		t.Errorf("the captures are %+v, want one that ended for want of room", all)
 	}
 	if err := d.Close(); err != nil {

@@ -201,7 +201,7 @@ func TestIPoIBTeam_Configured(t *testing.T) {
 	if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "left", Name: "vf"}); !errors.Is(err, api.ErrUnsupported) {
 		t.Errorf("a virtual function of a member: %v", err)
 	}
-	if err := d.noneToCapture("left"); err != nil { // its RDMA is its own
+	if err := (captureDriver{d}).Elsewhere("left"); err != nil { // its RDMA is its own
 		t.Errorf("a capture of a member: %v", err)
 	}
 	stop(t, d)

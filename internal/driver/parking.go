@@ -28,7 +28,7 @@ func (d *Driver) unparkAll(members []int) error {
 	}
 	err := d.each(members, back)
 	err = errors.Join(err, d.each(d.beside(members), back))
-	d.endIdle(members)
+	d.Recorder.EndElsewhere(members)
 	return err
 }
 

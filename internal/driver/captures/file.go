@@ -1,4 +1,4 @@
-package driver
+package captures
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 
 // CaptureToFile begins a capture that the driver writes to a file, until EndCapture or the end of the
 // driver.
-func (d *Driver) CaptureToFile(q CaptureRequest, path string) (api.CaptureStatus, error) {
+func (r *Recorder) CaptureToFile(q api.CaptureRequest, path string) (api.CaptureStatus, error) {
 	if !filepath.IsAbs(path) {
 		return api.CaptureStatus{}, api.Wrong("file", strconv.Quote(path), "an absolute path")
 	}
@@ -23,7 +23,7 @@ func (d *Driver) CaptureToFile(q CaptureRequest, path string) (api.CaptureStatus
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would make the driver wait for a reader
 		return api.CaptureStatus{}, api.Wrong("file", strconv.Quote(path), "a file, or a name that is still free")
 	}
-	c, err := d.capture(q, path)
+	c, err := r.capture(q, path)
 	if err != nil {
 		return api.CaptureStatus{}, err
 	}
@@ -38,19 +38,19 @@ func (d *Driver) CaptureToFile(q CaptureRequest, path string) (api.CaptureStatus
 		err := c.write(context.Background(), f, func() error { return nil })
 		c.err = errors.Join(err, f.Close())
 		if c.err != nil { // it ended by itself; the error is kept until somebody asks
-			d.log.Error("capture", "file", path, "error", c.err)
-			_ = d.host.StopCapture(c.index, c.tap) // fails if the adapter is gone
+			r.log.Error("capture", "file", path, "error", c.err)
+			_ = r.host.StopCapture(c.index, c.tap) // fails if the adapter is gone
 		}
 	}()
 	return c.status(), nil
 }
 
 // Captures returns the running captures, and those to files that have not been ended.
-func (d *Driver) Captures() []api.CaptureStatus {
-	d.captures.mu.Lock()
-	defer d.captures.mu.Unlock()
-	out := make([]api.CaptureStatus, 0, len(d.captures.byID))
-	for _, c := range d.captures.byID {
+func (r *Recorder) Captures() []api.CaptureStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]api.CaptureStatus, 0, len(r.byID))
+	for _, c := range r.byID {
 		out = append(out, c.status())
 	}
 	slices.SortFunc(out, func(a, b api.CaptureStatus) int { return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID)) })
@@ -80,20 +80,23 @@ func (c *capturing) status() api.CaptureStatus {
 	return s
 }
 
-// close ends all captures and packet buffers, completes the files and prevents new ones. A file that cannot be completed
+// Close ends all captures and packet buffers, completes the files and prevents new ones. A file that cannot be completed
 // was reported when its capture failed, and is no failure of the driver.
-func (s *captures) close() {
-	s.mu.Lock()
-	s.closed = true
+func (r *Recorder) Close() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	r.closed = true
 	var files []*capturing
-	for _, c := range s.byID {
+	for _, c := range r.byID {
 		c.stop()
 		if c.file != "" {
 			files = append(files, c)
 		}
 	}
-	s.mu.Unlock()
-	s.buffers.close()
+	r.mu.Unlock()
+	r.buffers.close()
 	for _, c := range files {
 		<-c.done
 		c.forget()

@@ -1,4 +1,6 @@
-package driver
+// Package captures records what passes the ports of a driver's adapters: captures that are read or written to files, of all packets or of
+// one queue pair's with notes, and packet buffers of the last that arrived (WinOF 5.50, 4.9.4.4).
+package captures
 
 import (
 	"context"
@@ -6,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
@@ -13,24 +16,54 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/driver/packetnotes"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/captures/notes"
 	"github.com/softvpi/softvpi/internal/link/capture"
 	"github.com/softvpi/softvpi/internal/pcapng"
 )
 
 const (
-	maxCaptureRing = 256 << 20   // memory of one capture
-	captureFlush   = time.Second // a capture with little traffic is written at least this often
-	captureBatch   = 512         // packets between flushes
-	maxCaptures    = 64          // at a time, including those to files that have not been ended
+	// MaxRing is the memory of one capture at most, in bytes.
+	MaxRing = 256 << 20
+
+	flushEvery = time.Second // a capture with little traffic is written at least this often
+	batchSize  = 512         // packets between flushes
+	most       = 64          // at a time, including those to files that have not been ended
 )
 
-// CaptureRequest says what to capture.
-type CaptureRequest = api.CaptureRequest
+// Driver is what captures ask of the driver.
+type Driver interface {
+	// Find returns the index of an adapter. The error names those that there are.
+	Find(name string) (uint32, error)
+	// Elsewhere says why the packets at an adapter's wire are another's; nil: they are its own.
+	Elsewhere(name string) error
+	// MayBuffer says why an adapter may have no packet buffer; nil: it may.
+	MayBuffer(name string) error
+	// UDPPort returns that of RoCE v2 of an adapter.
+	UDPPort(i uint32) uint16
+}
+
+// Recorder has the captures and the packet buffers of a driver. The nil Recorder, of a driver without adapters yet, can only be closed.
+type Recorder struct {
+	driver Driver
+	host   *device.Host
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	byID   map[string]*capturing // those that run, and those to files until they are ended
+	closed bool
+
+	buffers packetBuffers
+}
+
+// New returns a Recorder of a host's adapters.
+func New(driver Driver, host *device.Host, log *slog.Logger) *Recorder {
+	return &Recorder{driver: driver, host: host, log: log, byID: map[string]*capturing{}}
+}
 
 // capturing is a capture of an adapter.
 type capturing struct {
-	driver  *Driver
+	of      *Recorder
 	adapter string
 	index   uint32
 	id      string
@@ -40,7 +73,7 @@ type capturing struct {
 	// qp is the queue pair whose packets are wanted, to which notes puts what was noted of them, written if comments says so; 0 and
 	// nil: those of all.
 	qp       uint32
-	notes    *packetnotes.Joiner
+	notes    *notes.Joiner
 	comments bool
 	written  atomic.Uint64
 	end      chan struct{}
@@ -53,32 +86,23 @@ type capturing struct {
 	cause atomic.Pointer[error]
 }
 
-// captures are the running ones, and those to files until they are ended, by id.
-type captures struct {
-	mu     sync.Mutex
-	byID   map[string]*capturing
-	closed bool
-
-	buffers packetBuffers
-}
-
 // OpenCapture begins to capture the packets of an adapter's port. The caller runs Copy, which ends the
 // capture.
-func (d *Driver) OpenCapture(q CaptureRequest) (api.Capture, error) { return d.capture(q, "") }
+func (r *Recorder) OpenCapture(q api.CaptureRequest) (api.Capture, error) { return r.capture(q, "") }
 
-func (d *Driver) capture(q CaptureRequest, file string) (*capturing, error) {
-	index, err := d.find(q.Adapter)
+func (r *Recorder) capture(q api.CaptureRequest, file string) (*capturing, error) {
+	index, err := r.driver.Find(q.Adapter)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkQP(q); err != nil {
 		return nil, err
 	}
-	if err := d.noneToCapture(d.running[index].Name); err != nil {
+	if err := r.driver.Elsewhere(q.Adapter); err != nil {
 		return nil, err
 	}
-	if q.Ring > maxCaptureRing {
-		return nil, api.Wrong("ring", strconv.Itoa(q.Ring), fmt.Sprintf("at most %d bytes", maxCaptureRing))
+	if q.Ring > MaxRing {
+		return nil, api.Wrong("ring", strconv.Itoa(q.Ring), fmt.Sprintf("at most %d bytes", MaxRing))
 	}
 	tap, err := capture.NewTap(q.Snap, q.Ring)
 	if err != nil {
@@ -89,49 +113,46 @@ func (d *Driver) capture(q CaptureRequest, file string) (*capturing, error) {
 		snap = capture.MaxSnap
 	}
 	c := &capturing{
-		driver: d, adapter: q.Adapter, index: index, id: rand.Text(), snap: snap, tap: tap, started: time.Now(), end: make(chan struct{}),
+		of: r, adapter: q.Adapter, index: index, id: rand.Text(), snap: snap, tap: tap, started: time.Now(), end: make(chan struct{}),
 		file: file, done: make(chan struct{}),
 	}
 	if c.qp = q.QP; c.qp != 0 {
-		c.notes, c.comments = packetnotes.New(q.QP), q.Comments
+		c.notes, c.comments = notes.New(q.QP), q.Comments
 	}
-	d.captures.mu.Lock()
-	defer d.captures.mu.Unlock()
-	if err := d.captures.room(file); err != nil {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.room(file); err != nil {
 		return nil, err
 	}
-	if err := d.startCapture(c, c.qp); err != nil {
+	if err := r.start(c); err != nil {
 		return nil, err
 	}
-	d.captures.byID[c.id] = c
+	r.byID[c.id] = c
 	return c, nil
 }
 
 // room returns an error if there is no room for one more.
-func (s *captures) room(file string) error {
+func (r *Recorder) room(file string) error {
 	switch {
-	case s.closed:
+	case r.closed:
 		return errors.New("the driver is stopping")
-	case len(s.byID) >= maxCaptures:
-		return fmt.Errorf("%d captures are already running; end one of them first", maxCaptures)
+	case len(r.byID) >= most:
+		return fmt.Errorf("%d captures are already running; end one of them first", most)
 	}
-	for _, c := range s.byID {
+	for _, c := range r.byID {
 		if file != "" && c.file == file {
 			return api.Wrong("file", strconv.Quote(file), "one that no capture writes yet")
 		}
-	}
-	if s.byID == nil {
-		s.byID = map[string]*capturing{}
 	}
 	return nil
 }
 
 // EndCapture ends a capture: its Copy writes what is left, and the statistics. A file is complete
 // afterwards.
-func (d *Driver) EndCapture(ctx context.Context, id string) (api.CaptureStatus, error) {
-	d.captures.mu.Lock()
-	c := d.captures.byID[id]
-	d.captures.mu.Unlock()
+func (r *Recorder) EndCapture(ctx context.Context, id string) (api.CaptureStatus, error) {
+	r.mu.Lock()
+	c := r.byID[id]
+	r.mu.Unlock()
 	if c == nil {
 		return api.CaptureStatus{}, api.Wrong("capture", strconv.Quote(id), "the id of a capture that runs")
 	}
@@ -165,7 +186,7 @@ func (c *capturing) write(ctx context.Context, w io.Writer, flush func() error) 
 	if err != nil {
 		return err
 	}
-	tick := time.NewTicker(captureFlush)
+	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
 	for running := true; running; {
 		more, err := c.batch(out, flush)
@@ -185,7 +206,7 @@ func (c *capturing) write(ctx context.Context, w io.Writer, flush func() error) 
 		case <-tick.C:
 		}
 	}
-	if err := c.driver.host.StopCapture(c.index, c.tap); err != nil {
+	if err := c.of.host.StopCapture(c.index, c.tap); err != nil {
 		return err
 	}
 	for more := true; more; {
@@ -204,24 +225,16 @@ func (c *capturing) write(ctx context.Context, w io.Writer, flush func() error) 
 	return err
 }
 
-// noneToCapture says that packets travel at an adapter's wire that are another's; nil: they are its own.
-func (d *Driver) noneToCapture(adapter string) error {
-	if team, carrier, ok := d.Roster.CarriedBy(adapter); ok {
-		return api.Wrong("adapter", fmt.Sprintf("%q, whose wire is in team %q", adapter, team), fmt.Sprintf("%q, which carries the team", carrier))
-	}
-	return nil
-}
-
-// endIdle ends the captures of adapters whose wires a team has now: nothing more would come, and whoever waits for it is to know.
-func (d *Driver) endIdle(adapters []int) {
-	d.captures.mu.Lock()
-	defer d.captures.mu.Unlock()
-	for _, c := range d.captures.byID {
+// EndElsewhere ends the captures of adapters whose wires a team has now: nothing more would come, and whoever waits for it is to know.
+func (r *Recorder) EndElsewhere(adapters []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.byID {
 		if !slices.Contains(adapters, int(c.index)) {
 			continue
 		}
-		if err := d.noneToCapture(d.running[c.index].Name); err != nil {
-			d.log.Warn("a capture ends", "capture", c.id, "adapter", c.adapter, "cause", err)
+		if err := r.driver.Elsewhere(c.adapter); err != nil {
+			r.log.Warn("a capture ends", "capture", c.id, "adapter", c.adapter, "cause", err)
 			c.cause.CompareAndSwap(nil, &err)
 			c.stop()
 		}
@@ -234,7 +247,7 @@ var ready = func() chan struct{} { c := make(chan struct{}); close(c); return c 
 // batch writes some of the captured packets and reports whether there are more.
 func (c *capturing) batch(out *pcapng.Writer, flush func() error) (more bool, err error) {
 	var p capture.Packet
-	for range captureBatch {
+	for range batchSize {
 		if more = c.tap.Next(&p); !more {
 			break
 		}
@@ -252,8 +265,8 @@ func (c *capturing) batch(out *pcapng.Writer, flush func() error) (more bool, er
 }
 
 func (c *capturing) forget() {
-	_ = c.driver.host.StopCapture(c.index, c.tap) // fails if the adapter is gone
-	c.driver.captures.mu.Lock()
-	defer c.driver.captures.mu.Unlock()
-	delete(c.driver.captures.byID, c.id)
+	_ = c.of.host.StopCapture(c.index, c.tap) // fails if the adapter is gone
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	delete(c.of.byID, c.id)
 }

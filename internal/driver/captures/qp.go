@@ -1,4 +1,4 @@
-package driver
+package captures
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 )
 
 // checkQP checks what a request says of a queue pair.
-func checkQP(q CaptureRequest) error {
+func checkQP(q api.CaptureRequest) error {
 	switch {
 	case q.QP > uint32(ib.QPNMask):
 		return api.Wrong("qp", strconv.FormatUint(uint64(q.QP), 10), "1 to 16777215")
@@ -24,23 +24,23 @@ func checkQP(q CaptureRequest) error {
 	return nil
 }
 
-// startCapture begins what c reads, of a queue pair or, if that is 0, of all.
-func (d *Driver) startCapture(c *capturing, qpn uint32) error {
-	if qpn == 0 {
-		return d.host.StartCapture(c.index, c.tap)
+// start begins what c reads.
+func (r *Recorder) start(c *capturing) error {
+	if c.qp == 0 {
+		return r.host.StartCapture(c.index, c.tap)
 	}
-	err := d.host.StartQPCapture(c.index, c.tap, qpn)
+	err := r.host.StartQPCapture(c.index, c.tap, c.qp)
 	if code := (*command.Error)(nil); errors.As(err, &code) && code.Code == command.NotFound {
-		return api.Wrong("qp", strconv.FormatUint(uint64(qpn), 10), d.queuePairs(c.index))
+		return api.Wrong("qp", strconv.FormatUint(uint64(c.qp), 10), r.queuePairs(c.index))
 	}
 	return err
 }
 
 // queuePairs names the queue pairs of an adapter whose packets can be told apart.
-func (d *Driver) queuePairs(index uint32) string {
+func (r *Recorder) queuePairs(index uint32) string {
 	const most = 20
 	var list []string
-	s, err := d.host.Inspect(index, most)
+	s, err := r.host.Inspect(index, most)
 	if err != nil {
 		return "none, as the adapter is gone"
 	}

@@ -1,7 +1,7 @@
-// Package packetnotes puts together what a capture of an adapter has: its packets, and what the adapter's engine has noted of those of
+// Package notes puts together what a capture of an adapter has: its packets, and what the adapter's engine has noted of those of
 // one queue pair. The note of a packet that is sent comes before it, with its mark, and that of one that has arrived behind it. Of the
 // other packets nothing is left.
-package packetnotes
+package notes
 
 import (
 	"slices"

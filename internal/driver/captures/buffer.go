@@ -1,4 +1,4 @@
-package driver
+package captures
 
 import (
 	"bytes"
@@ -26,7 +26,6 @@ const (
 	maxBufferPackets = 1 << 16
 	maxBufferBytes   = 1 << 16
 	maxBufferMemory  = 64 << 20
-	rssMonitoring    = "RssMonitoringEnabled"
 )
 
 // packetBuffers are those of the adapters, by index.
@@ -61,42 +60,39 @@ type keptPacket struct {
 	data     []byte
 }
 
-// errMonitoringOff says that the adapter's key does not allow it.
-var errMonitoringOff = errors.New(rssMonitoring + " is 0: set it to 1 and restart the adapter first")
-
 // errNoBuffer says that the adapter has no packet buffer.
 var errNoBuffer = errors.New("no packets are being kept; start begins that")
 
 // StartPacketBuffer makes an adapter keep packets if its registry keys allow it.
-func (d *Driver) StartPacketBuffer(adapter string, q api.PacketBufferRequest) (api.PacketBuffer, error) {
+func (r *Recorder) StartPacketBuffer(adapter string, q api.PacketBufferRequest) (api.PacketBuffer, error) {
 	if err := checkPacketBuffer(&q); err != nil {
 		return api.PacketBuffer{}, err
 	}
-	index, err := d.find(adapter)
+	index, err := r.driver.Find(adapter)
 	if err == nil {
-		err = d.monitored(adapter)
+		err = r.driver.MayBuffer(adapter)
 	}
 	if err != nil {
 		return api.PacketBuffer{}, err
 	}
-	b, err := newPacketBuffer(q, d.hashed(index))
+	b, err := newPacketBuffer(q, r.hashed(index))
 	if err != nil {
 		return api.PacketBuffer{}, err
 	}
-	s := &d.captures.buffers
+	s := &r.buffers
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all[index] != nil {
 		return api.PacketBuffer{}, errors.New("packets are already being kept; stop ends that")
 	}
-	at := d.host.Addresses(index)
+	at := r.host.Addresses(index)
 	if len(at.MAC) == len(b.mac) {
 		b.mac = eth.MAC(at.MAC)
 	}
 	for _, mac := range at.Others {
 		b.others = append(b.others, mac)
 	}
-	if err := d.host.StartCapture(index, b.tap); err != nil {
+	if err := r.host.StartCapture(index, b.tap); err != nil {
 		return api.PacketBuffer{}, err
 	}
 	if s.all == nil {
@@ -107,23 +103,9 @@ func (d *Driver) StartPacketBuffer(adapter string, q api.PacketBufferRequest) (a
 	return b.state(), nil
 }
 
-// monitored returns an error unless the adapter runs with its key set.
-func (d *Driver) monitored(adapter string) error {
-	list, err := d.Settings(adapter)
-	if err != nil {
-		return err
-	}
-	for i := range list {
-		if list[i].Name == rssMonitoring && list[i].Value == "1" {
-			return nil
-		}
-	}
-	return errMonitoringOff
-}
-
 // PacketBuffer returns the state of an adapter's buffer.
-func (d *Driver) PacketBuffer(adapter string) (api.PacketBuffer, error) {
-	_, b, err := d.buffer(adapter)
+func (r *Recorder) PacketBuffer(adapter string) (api.PacketBuffer, error) {
+	_, b, err := r.buffer(adapter)
 	if errors.Is(err, errNoBuffer) {
 		return api.PacketBuffer{}, nil
 	}
@@ -134,8 +116,8 @@ func (d *Driver) PacketBuffer(adapter string) (api.PacketBuffer, error) {
 }
 
 // CollectPackets empties a buffer.
-func (d *Driver) CollectPackets(adapter string) ([]byte, error) {
-	_, b, err := d.buffer(adapter)
+func (r *Recorder) CollectPackets(adapter string) ([]byte, error) {
+	_, b, err := r.buffer(adapter)
 	if err != nil {
 		return nil, err
 	}
@@ -143,32 +125,32 @@ func (d *Driver) CollectPackets(adapter string) ([]byte, error) {
 }
 
 // StopPacketBuffer drops a buffer.
-func (d *Driver) StopPacketBuffer(adapter string) (api.PacketBuffer, error) {
-	index, b, err := d.buffer(adapter)
+func (r *Recorder) StopPacketBuffer(adapter string) (api.PacketBuffer, error) {
+	index, b, err := r.buffer(adapter)
 	if err != nil {
 		return api.PacketBuffer{}, err
 	}
-	d.captures.buffers.mu.Lock()
-	defer d.captures.buffers.mu.Unlock()
-	if d.captures.buffers.all[index] != b {
+	r.buffers.mu.Lock()
+	defer r.buffers.mu.Unlock()
+	if r.buffers.all[index] != b {
 		return api.PacketBuffer{}, errNoBuffer // somebody else was faster
 	}
-	delete(d.captures.buffers.all, index)
-	err = d.host.StopCapture(index, b.tap)
+	delete(r.buffers.all, index)
+	err = r.host.StopCapture(index, b.tap)
 	b.end()
 	state := b.state()
 	state.Running, state.Stored = false, 0
 	return state, err
 }
 
-func (d *Driver) buffer(adapter string) (uint32, *packetBuffer, error) {
-	index, err := d.find(adapter)
+func (r *Recorder) buffer(adapter string) (uint32, *packetBuffer, error) {
+	index, err := r.driver.Find(adapter)
 	if err != nil {
 		return 0, nil, err
 	}
-	d.captures.buffers.mu.Lock()
-	defer d.captures.buffers.mu.Unlock()
-	if b := d.captures.buffers.all[index]; b != nil {
+	r.buffers.mu.Lock()
+	defer r.buffers.mu.Unlock()
+	if b := r.buffers.all[index]; b != nil {
 		return index, b, nil
 	}
 	return index, nil, errNoBuffer
@@ -185,15 +167,12 @@ func (s *packetBuffers) close() {
 }
 
 // hashed returns what tells which frames for an adapter's Ethernet function RSS spreads; nil: it has none.
-func (d *Driver) hashed(index uint32) func(b []byte) bool {
-	e := d.host.Ethernet(index)
+func (r *Recorder) hashed(index uint32) func(b []byte) bool {
+	e := r.host.Ethernet(index)
 	if e == nil {
 		return nil
 	}
-	d.settings.RLock()
-	port := d.keys(int(index)).UDPPort
-	d.settings.RUnlock()
-	mac := eth.MAC(e.MAC)
+	port, mac := r.driver.UDPPort(index), eth.MAC(e.MAC)
 	return func(b []byte) bool {
 		var h eth.Headers
 		if !h.Parse(b) || b[0]&1 == 0 && eth.MAC(b) != mac {

@@ -1,4 +1,4 @@
-package packetnotes
+package notes
 
 import (
 	"github.com/softvpi/softvpi/internal/link/capture"

@@ -1,4 +1,4 @@
-package packetnotes
+package notes
 
 import (
 	"net/netip"
