@@ -142,6 +142,9 @@ func (p *portLoop) receive(now clock.Time) bool {
 		return false
 	}
 	p.received = now
+	if p.host.sleep.armed {
+		p.host.sleep.disarm()
+	}
 	for _, a := range p.owners {
 		for _, o := range a.links.All() {
 			if o.Link != nil && !o.Shared() {

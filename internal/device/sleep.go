@@ -21,6 +21,7 @@ type sleepState struct {
 	polls  atomic.Bool  // an adapter asks to keep polling, because of its Polling
 	slept  atomic.Bool  // it has slept since the last step: the links may have news
 	until  atomic.Int64 // when its sleep ends by itself
+	armed  bool         // links show all that arrives to who sleeps on their descriptors, until they are looked at; under the loop lock
 }
 
 func (s *sleepState) open() (err error) {
@@ -46,6 +47,14 @@ func (s *sleepState) sooner(due clock.Time) {
 	if s.asleep.Load() && int64(due) < s.until.Load() {
 		s.until.Store(int64(due)) // once for all that come until it looks itself
 		s.links.Wake()
+	}
+}
+
+// disarm says that the links are looked at: they need not show what arrives any more. The caller holds the loop lock.
+func (s *sleepState) disarm() {
+	s.armed = false
+	if s.asleep.Load() {
+		s.roles.Disarm(s.links.Wake)
 	}
 }
 
@@ -77,6 +86,7 @@ func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 		due = clock.Min(due, now.Add(wait.CommandSleep))
 	}
 	s.until.Store(int64(due))
+	s.roles.Armed()
 	s.asleep.Store(true)
 	h.flagged = true
 	if h.found || h.doorbells() || h.rung.Load() || due <= now || !h.armLinks() {
@@ -97,7 +107,8 @@ func (h *Host) armLinks() bool {
 			continue
 		}
 		for _, a := range p.owners {
-			if !a.links.ArmWakeUp() {
+			told, ok := a.links.ArmWakeUp()
+			if h.sleep.armed = h.sleep.armed || told; !ok {
 				return false
 			}
 		}
@@ -158,7 +169,7 @@ func (h *Host) background() {
 	for !h.closing.Load() {
 		bound.follow(h)
 		if s.roles.Others(&dog) {
-			s.roles.Watch(&dog, h.closing.Load)
+			s.roles.Watch(&dog, s.links.Wake, h.closing.Load)
 			spin.Begin(h.now())
 			continue
 		}

@@ -1,12 +1,18 @@
 package device
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/memlink"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
@@ -106,5 +112,67 @@ func TestLinksAreToldOfSleep(t *testing.T) {
 		}
 		h.sleep.asleep.Store(false)
 		h.awake()
+	}
+}
+
+// lookedAt is a link that shows what arrives to who sleeps on it only until somebody looks at it.
+type lookedAt struct {
+	link.Link
+	armed atomic.Int32 // how often it was told of a sleep since somebody looked
+}
+
+func (l *lookedAt) Capabilities() link.Capabilities {
+	c := l.Link.Capabilities()
+	c.Sleeper = l
+	return c
+}
+
+func (l *lookedAt) ArmWakeUp() bool {
+	l.armed.Add(1)
+	return true
+}
+
+func (l *lookedAt) Receive(in []frame.In) (int, error) {
+	l.armed.Store(0)
+	return l.Link.Receive(in)
+}
+
+// TestSleepersAreArmedAgain: when a program has polled beside who sleeps on the links, the background goroutine or a program that
+// waits for events, and polls no more, the links are told of a sleep again: short packets that arrive wake somebody.
+func TestSleepersAreArmedAgain(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		t.Run(fmt.Sprintf("a program waits %t", waits), func(t *testing.T) {
+			h, cfg := newHost(t, Config{Seed: 1}), AdapterConfig{Addr: loopback.Addr()}
+			p, err := memlink.NewSwitch().Port(memlink.PortConfig{Addr: cfg.Addr, Notify: h.Wake})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := &lookedAt{Link: p}
+			cfg.Link = l
+			a := newProgram(t, h, h.add(t, cfg))
+			asleep := func() bool { return l.armed.Load() > 0 && h.sleep.asleep.Load() }
+			if waits {
+				ctx, cancel := context.WithCancel(t.Context())
+				q, ended := a.cq(4), make(chan error)
+				go func() {
+					_, err := a.c.SleepCQ(ctx, q.q.Handle, q.Sequence())
+					ended <- err
+				}()
+				defer func() {
+					cancel()
+					var e *command.Error
+					if err := <-ended; !errors.As(err, &e) || e.Code != command.Canceled {
+						t.Errorf("the wait ended with %v, want its context's end", err)
+					}
+				}()
+				await.Eventually(t, "the waiter owns the links", func() bool { return h.sleep.roles.Waiters() == 1 && asleep() })
+			}
+			for range 3 {
+				await.Eventually(t, "somebody sleeps on the links", asleep)
+				looked := func() bool { a.c.Poll(0); return l.armed.Load() == 0 }
+				await.Eventually(t, "a poll looks at the links", looked)
+				await.Eventually(t, "the links are told of a sleep again", asleep)
+			}
+		})
 	}
 }

@@ -17,6 +17,9 @@ type Roles struct {
 
 	waiters, followers atomic.Int32
 
+	disarmed atomic.Bool // what arrives may not wake the poll owner
+	waiter   atomic.Bool // which is one, not the watchdog
+
 	watching atomic.Bool // the watchdog watches those who drive the loop
 	parked   atomic.Bool // it sleeps until it is woken
 }
@@ -45,6 +48,7 @@ func (r *Roles) Own(wake func()) bool {
 	}
 	for range ownerTries {
 		if r.TryOwn() {
+			r.waiter.Store(true)
 			r.owners.Add(1)
 			return true
 		}
@@ -62,8 +66,25 @@ func (r *Roles) Disown() { r.owned.Store(false) }
 
 // Abdicate ends the role of a waiter as the poll owner. If there are followers the watchdog takes over at once.
 func (r *Roles) Abdicate() {
+	r.waiter.Store(false)
 	r.owned.Store(false)
 	if r.parked.Load() || r.followers.Load() > 0 {
+		r.watchdog.Wake()
+	}
+}
+
+// Armed says that what arrives will wake the poll owner, who is about to sleep.
+func (r *Roles) Armed() { r.disarmed.Store(false) }
+
+// Disarm says that somebody has looked at the links while the poll owner sleeps, so that what arrives may not wake it; wake does. The
+// watchdog watches who drives the loop now. A waiter sleeps on, which the watchdog wakes as soon as nobody does.
+func (r *Roles) Disarm(wake func()) {
+	r.disarmed.Store(true)
+	if !r.waiter.Load() {
+		wake()
+		return
+	}
+	if r.parked.Load() { // else it looks anyway
 		r.watchdog.Wake()
 	}
 }
@@ -85,18 +106,21 @@ func (r *Roles) Others(dog *Watchdog) bool {
 	return r.owned.Load() || dog.Polled(atomic.LoadUint64(&r.turns)) && r.followers.Load() == 0
 }
 
-// Watch is the watchdog while others drive the loop: it returns when they have stopped, or when over says so.
-func (r *Roles) Watch(dog *Watchdog, over func() bool) {
+// Watch is the watchdog while others drive the loop: it returns when they have stopped, or when over says so. wake ends the sleep of the
+// poll owner.
+func (r *Roles) Watch(dog *Watchdog, wake func(), over func() bool) {
 	r.watching.Store(true)
 	defer r.watching.Store(false)
 	for dog.Begin(); !over(); {
 		woken := r.watchdog.Sleep(dog.Interval())
 		switch dog.Look(Observed{
 			Woken: woken, Turns: atomic.LoadUint64(&r.turns), Owned: r.owned.Load(), Owners: r.owners.Load(),
-			Followers: r.followers.Load() > 0,
+			Followers: r.followers.Load() > 0, Disarmed: r.disarmed.Load(),
 		}) {
 		case Poll:
 			return
+		case Rearm:
+			wake()
 		case Park:
 			r.park(dog, over)
 		}
@@ -106,7 +130,7 @@ func (r *Roles) Watch(dog *Watchdog, over func() bool) {
 // park sleeps until it is woken, unless the poll owner has changed since the last look.
 func (r *Roles) park(dog *Watchdog, over func() bool) {
 	r.parked.Store(true)
-	if r.owned.Load() && dog.Same(r.owners.Load()) && !over() {
+	if r.owned.Load() && dog.Same(r.owners.Load()) && !r.disarmed.Load() && !over() {
 		r.watchdog.Sleep(-1)
 	}
 	r.parked.Store(false)

@@ -1,6 +1,7 @@
 package wait
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -97,7 +98,7 @@ func TestRoles_TheWatchdogWatchesWhileOthersPoll(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		r.Watch(&dog, func() bool { return false }) // until the second look, which finds no further turn
+		r.Watch(&dog, nobody, func() bool { return false }) // until the second look, which finds no further turn
 	}()
 	<-ended
 	if r.Others(&dog) {
@@ -115,12 +116,44 @@ func TestRoles_TheWatchdogParksBesideASleepingPollOwner(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		r.Watch(&dog, func() bool { return false })
+		r.Watch(&dog, nobody, func() bool { return false })
 	}()
 	await.Eventually(t, "it parks, after parkAfter looks", r.parked.Load)
 	if r.Soon(); !r.parked.Load() {
 		t.Error("woken by a command though the poll owner takes care of it")
 	}
+	r.Abdicate()
+	<-ended
+}
+
+// TestRoles_WhoLooksAtTheLinksOfASleeperSeesToItsWaking: a poll owner that is the watchdog is woken at once and watches; one that is a
+// waiter sleeps on, and the watchdog, though it has parked, wakes it again and again until it has armed the links.
+func TestRoles_WhoLooksAtTheLinksOfASleeperSeesToItsWaking(t *testing.T) {
+	r, woken := newRoles()
+	wakes := 0
+	if r.TryOwn(); woken() {
+		t.Error("woken though it has done nothing yet")
+	}
+	if r.Disarm(func() { wakes++ }); wakes != 1 || woken() {
+		t.Errorf("%d wake-ups of the watchdog on the links, want 1 and none elsewhere", wakes)
+	}
+	r.Disown()
+	r.Armed()
+
+	r.Enter()
+	r.Own(nobody)
+	var dog Watchdog
+	var armed atomic.Int32
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.Watch(&dog, func() { armed.Add(1) }, func() bool { return false })
+	}()
+	await.Eventually(t, "it parks", r.parked.Load)
+	r.Disarm(func() { t.Error("the waiter is woken while others drive the loop") })
+	await.Eventually(t, "it wakes the poll owner, twice", func() bool { return armed.Load() >= 2 })
+	r.Armed()
+	await.Eventually(t, "it parks again", r.parked.Load)
 	r.Abdicate()
 	<-ended
 }

@@ -12,6 +12,8 @@ const (
 	Park
 	// Poll is to poll: nobody else does.
 	Poll
+	// Rearm is to wake the poll owner, so that it sleeps anew.
+	Rearm
 )
 
 // Observed is what the watchdog finds when it looks.
@@ -21,6 +23,7 @@ type Observed struct {
 	Owned     bool   // another thread is the poll owner
 	Owners    uint64 // how often other threads have become the poll owner so far
 	Followers bool   // threads sleep that the poll owner, or else the watchdog, must poll for
+	Disarmed  bool   // what arrives may not wake the poll owner, as others have looked at the links since it sleeps
 }
 
 // Watchdog decides for a background goroutine whether those who poll still do. While they do, it looks seldomer and
@@ -58,6 +61,9 @@ func (w *Watchdog) Look(o Observed) Watch {
 	if o.Owners != w.owners || moved {
 		w.owners, w.same = o.Owners, 0
 		return Sleep
+	}
+	if o.Disarmed { // by those who polled beside it, and have stopped
+		return Rearm
 	}
 	if w.same++; w.same < parkAfter {
 		return Sleep

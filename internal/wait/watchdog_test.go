@@ -17,8 +17,8 @@ func TestBackoff_DoublesToItsLimit(t *testing.T) {
 }
 
 // TestWatchdog_EveryScript: whatever it finds in seven looks, the watchdog polls exactly when nobody is the poll owner and
-// either nobody has driven the loop or followers need it; parks only if the same poll owner was found asleep parkAfter
-// times in a row; and looks seldomer and seldomer until it is woken.
+// either nobody has driven the loop or followers need it; wakes a poll owner whom others have disarmed, once they have stopped; parks
+// only if the same poll owner was found asleep parkAfter times in a row; and looks seldomer and seldomer until it is woken.
 func TestWatchdog_EveryScript(t *testing.T) {
 	const depth = 7
 	for same := range parkAfter + 1 {
@@ -31,6 +31,7 @@ func TestWatchdog_EveryScript(t *testing.T) {
 				// The script has the four most telling events; the flags of an event follow from its place as well.
 				o.Owned, o.Woken, o.Followers = rest&1 != 0, rest&8 != 0, rest&4 != 0
 				moved, other := rest&2 != 0, o.Owned && rest&16 != 0
+				o.Disarmed = rest&32 != 0
 				if moved {
 					o.Turns++
 				}
@@ -43,6 +44,8 @@ func TestWatchdog_EveryScript(t *testing.T) {
 					want = Poll
 				case o.Owned && (moved || other):
 					quiet = 0
+				case o.Owned && o.Disarmed:
+					want = Rearm
 				case o.Owned:
 					if quiet++; quiet >= parkAfter {
 						want, quiet = Park, 0

@@ -325,17 +325,20 @@ func (p *Set) Descriptors(fds []int) []int {
 	return fds
 }
 
-// ArmWakeUp tells the links that the loop is about to sleep on their descriptors. It returns false if packets are waiting.
-func (p *Set) ArmWakeUp() bool {
+// ArmWakeUp tells the links that the loop is about to sleep on their descriptors. ok is false if packets are waiting; told, if no link
+// needs to know.
+func (p *Set) ArmWakeUp() (told, ok bool) {
 	for _, o := range p.addresses {
 		if o.Link == nil || o.shared {
 			continue
 		}
-		if s := o.Link.Capabilities().Sleeper; s != nil && !s.ArmWakeUp() {
-			return false
+		if s := o.Link.Capabilities().Sleeper; s != nil {
+			if told = true; !s.ArmWakeUp() {
+				return told, false
+			}
 		}
 	}
-	return true
+	return told, true
 }
 
 // Taps returns the active captures.

@@ -176,7 +176,7 @@ func (i *Intake) Messages() int {
 func (i *Intake) Handed(n int) {
 	// More than were let through cannot have been: then one counted as lost that was only late.
 	i.handed = min(i.handed+uint64(n), i.word(queuedAt).Load())
-	if i.off {
+	if i.off || i.asleep {
 		return
 	}
 	release.Store64((*uint64)(unsafe.Pointer(&i.memory[takenAt])), i.handed)
@@ -187,8 +187,8 @@ func (i *Intake) Woken() bool {
 	if !i.asleep {
 		return false
 	}
-	i.Handed(0)
 	i.asleep = false
+	i.Handed(0)
 	return true
 }
 
