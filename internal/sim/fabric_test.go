@@ -83,10 +83,11 @@ func TestFabric_RCThroughSwitches(t *testing.T) {
 			if c.harm != nil {
 				c.harm(n, f)
 			}
-			for i := range source {
-				source[i] = byte(i * 7)
+			g := groundOf(t)
+			for i := range g.source {
+				g.source[i] = byte(i * 7)
 			}
-			clear(target)
+			clear(g.target)
 			start := n.Now()
 			for _, p := range all {
 				p.most = 50
@@ -104,7 +105,7 @@ func TestFabric_RCThroughSwitches(t *testing.T) {
 					t.Errorf("port %d: %d writes completed, want %d", i, p.completed, p.most)
 				}
 			}
-			if !bytes.Equal(source, target) {
+			if !bytes.Equal(g.source, g.target) {
 				t.Error("what was written is not what arrived")
 			}
 			if n.Stats.Delivered == 0 || f.Refused != 0 || (lost > 0) != (c.harm != nil) {

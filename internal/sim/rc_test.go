@@ -3,6 +3,7 @@ package sim_test
 import (
 	"fmt"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +27,8 @@ const (
 // peer is a port with a real engine and two RC queue pairs: one that writes to the next peer, and one that the peer
 // before writes to.
 type peer struct {
-	t         testing.TB
+	t testing.TB
+	*ground
 	e         *transport.Engine
 	port      *sim.Port
 	addr      netip.Addr
@@ -39,21 +41,32 @@ type peer struct {
 	own, rkey uint32 // of the memory that is written to: its own, and that of the next
 }
 
-var (
-	source = make([]byte, messageSize) // what all peers write from, and to: one in the cache
-	target = make([]byte, messageSize)
-	comps  [64]transport.Completion // what all peers take completions with
-)
+// ground is what all peers of a test share, so that it stays in the cache.
+type ground struct {
+	source, target []byte                   // they write from, and to
+	comps          [64]transport.Completion // they take completions with
+}
+
+// grounds are those of the tests that run, some of which do at once.
+var grounds sync.Map
+
+func groundOf(t testing.TB) *ground {
+	g, there := grounds.LoadOrStore(t, &ground{source: make([]byte, messageSize), target: make([]byte, messageSize)})
+	if !there {
+		t.Cleanup(func() { grounds.Delete(t) })
+	}
+	return g.(*ground)
+}
 
 func newPeer(t testing.TB, addr netip.Addr) *peer {
-	p := &peer{t: t, addr: addr}
+	p := &peer{t: t, addr: addr, ground: groundOf(t)}
 	mem := memory.NewTable(64, nil)
 	e, err := transport.New(transport.Config{Memory: mem, MaxQPs: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.e = e
-	for _, b := range [][]byte{source, target} {
+	for _, b := range [][]byte{p.source, p.target} {
 		r, err := mem.Register(memory.Region{PD: 1, Base: messageAt, Length: messageSize, Bytes: b,
 			Access: memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead})
 		if err != nil {
@@ -127,9 +140,9 @@ func (p *peer) post() {
 
 // settle takes the completions, and posts as many writes again.
 func (p *peer) settle(clock.Time) {
-	for n := p.e.Completions(comps[:]); n > 0; n = p.e.Completions(comps[:]) {
-		for i := range comps[:n] {
-			if s := comps[i].Status; s != ring.Success {
+	for n := p.e.Completions(p.comps[:]); n > 0; n = p.e.Completions(p.comps[:]) {
+		for i := range p.comps[:n] {
+			if s := p.comps[i].Status; s != ring.Success {
 				p.t.Fatalf("%v: a write ended with %v", p.addr, s)
 			}
 			p.completed++
