@@ -45,7 +45,7 @@ func TestDisorderPrograms(t *testing.T) {
 		}
 		return err
 	})
-	t.Logf("%d of %d programs ended in error", ended, *programCount)
+	t.Logf("%d of %d programs ended in error", ended, programs())
 }
 
 // stage is the content of the peer's memory after some number of requests, and the receives they have consumed.

@@ -315,7 +315,7 @@ func newSteps(t *testing.T, seed uint64) *steps {
 // joining at any moment, messages handed over included, every message arrives once and in order, and so do completions.
 func TestLocal_AnyOrderOfTurns(t *testing.T) {
 	var local, wired uint64
-	for seed := range uint64(*programCount) / 4 {
+	for seed := range uint64(programs()) / 4 {
 		s := newSteps(t, seed+1)
 		for range 600 {
 			s.step()
@@ -346,7 +346,7 @@ func TestLocal_AnyOrderOfTurns(t *testing.T) {
 // TestLocal_PeerEndsAtAnyTime: if an end is destroyed, reset or fails at any moment, messages handed over included, the
 // other's requests complete once and in order: first successes, then one error, then flushes.
 func TestLocal_PeerEndsAtAnyTime(t *testing.T) {
-	for seed := range uint64(*programCount) / 4 {
+	for seed := range uint64(programs()) / 4 {
 		s := newSteps(t, seed+1)
 		for range s.rng.IntN(300) {
 			s.step()

@@ -212,7 +212,7 @@ func (c *codec) Open(in *frame.In) bool {
 // ICRC check.
 func TestEncapsulatedPrograms(t *testing.T) {
 	caught := uint64(0)
-	for seed := range uint64(max(*programCount/20, 10)) {
+	for seed := range uint64(max(programs()/20, 10)) {
 		throughEncap = func(a, b *end) {
 			for _, x := range []*end{a, b} {
 				x.port.Codec = newCodec(t, x.addr)

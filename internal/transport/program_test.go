@@ -82,6 +82,14 @@ func TestLocalPrograms(t *testing.T) {
 // movedLocally and movedByWire count what TestLocalPrograms saw on either path.
 var movedLocally, movedByWire uint64
 
+// programs is how many random programs a test runs: with -short two of five.
+func programs() int {
+	if testing.Short() {
+		return *programCount * 2 / 5
+	}
+	return *programCount
+}
+
 func runPrograms(t *testing.T, run func(seed uint64) error) {
 	if *programSeed != 0 {
 		if err := run(*programSeed); err != nil {
@@ -89,7 +97,7 @@ func runPrograms(t *testing.T, run func(seed uint64) error) {
 		}
 		return
 	}
-	for seed := range uint64(*programCount) {
+	for seed := range uint64(programs()) {
 		if err := run(seed + 1); err != nil {
 			t.Fatalf("program %d: %v", seed+1, err)
 		}

@@ -219,7 +219,7 @@ func (s *tagBed) give() {
 // the oldest buffer that it matches, and without one to a receive, whole; a rendezvous has its data read and its sender told;
 // and every completion is what Documentation/tag_matching.md of rdma-core says.
 func TestTaggedPrograms(t *testing.T) {
-	for seed := range uint64(*programCount / 4) {
+	for seed := range uint64(programs() / 4) {
 		s := newTagBed(t, seed+1)
 		for step := range 12 {
 			s.give()
