@@ -123,12 +123,14 @@ func crosses(t testing.TB, a, b *cable.Link, count uint64) {
 	defer func() { over.Store(true); <-done }()
 	go func() {
 		defer close(done)
+		var none [1]frame.In
 		for i := uint64(0); i < count && !over.Load(); {
 			n, err := a.Send([]frame.Out{packet(from, to, 5, bytes.Repeat([]byte{byte(i)}, 8+4*int(i%1000)), i)})
 			if err != nil {
 				return
 			}
 			if i += uint64(n); n == 0 {
+				_, _ = a.Receive(none[:]) // for the credits
 				time.Sleep(50 * time.Microsecond)
 			}
 		}
@@ -186,6 +188,7 @@ func TestFabricComesAndGoes(t *testing.T) {
 
 // TestFarAdapterLeaves: if an adapter's process ends without notice, its port goes down and the place is free again.
 func TestFarAdapterLeaves(t *testing.T) {
+	t.Parallel()
 	g, a, _ := farPair(t, false)
 	a.Close()
 	await.Eventually(t, "the port of an adapter that has left is down", func() bool {
@@ -200,6 +203,7 @@ func TestFarAdapterLeaves(t *testing.T) {
 
 // TestFarUnplugged: an adapter can pull its link out and plug it in again.
 func TestFarUnplugged(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, 2, Options{})
 	g.manage(1)
 	socket, _ := g.outside("")

@@ -386,6 +386,7 @@ func TestUnplugged(t *testing.T) {
 // TestUnlinkUnderTraffic: a cable pulled out and put back under traffic loses frames and nothing else: what arrives
 // is in order, and in the end everything arrives again.
 func TestUnlinkUnderTraffic(t *testing.T) {
+	t.Parallel()
 	g, a, b, news := pair(t, Options{})
 	from, to := a.Port().LID, b.Port().LID
 	in := make([]frame.In, 64)

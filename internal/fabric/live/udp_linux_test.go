@@ -243,6 +243,7 @@ func (r *relay) run() {
 // TestUDPLosesDatagrams: a network that loses, repeats, delays and changes datagrams costs the frames in them and no
 // credits: frames go on arriving in order.
 func TestUDPLosesDatagrams(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, 3, Options{})
 	g.manage(2)
 	at, _ := g.overUDP(anyPort(), nil)
@@ -271,6 +272,7 @@ func TestUDPLosesDatagrams(t *testing.T) {
 // TestUDPSilence: if nothing is heard from an adapter, or from the fabric, the port goes down; it comes back by
 // itself.
 func TestUDPSilence(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, 2, Options{})
 	g.manage(1)
 	at, stop := g.overUDP(anyPort(), nil)
@@ -299,6 +301,7 @@ func TestUDPSilence(t *testing.T) {
 // TestUDPStartsAnew: a restarted fabric does not know the sessions and says so, and the adapters are back at once. A
 // restarted adapter gets its port when the former session has been missed.
 func TestUDPStartsAnew(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, 2, Options{})
 	g.manage(1)
 	at, _ := g.overUDP(anyPort(), nil)
@@ -380,6 +383,7 @@ func TestUDPViolation(t *testing.T) {
 // TestUDPHostile: whatever strangers send, and whatever an admitted adapter sends, the others continue. Strangers get
 // no more bytes than they sent, and no state is kept of them.
 func TestUDPHostile(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, 4, Options{})
 	g.manage(3)
 	at, _ := g.overUDP(anyPort(), nil)
