@@ -122,6 +122,7 @@ func TestAcknowledgedChangesAreOnTheDisk(t *testing.T) {
 
 // TestFailedChangesLeaveTheFormerState: a change that fails, in whatever part, leaves everything as it was.
 func TestFailedChangesLeaveTheFormerState(t *testing.T) {
+	t.Parallel()
 	cfg := quiet(t)
 	d := start(t, cfg)
 	defer stop(t, d)

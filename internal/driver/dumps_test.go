@@ -102,6 +102,7 @@ func TestDumpsAfterErrors(t *testing.T) {
 // TestTwentySets: 20 sets of six files are kept for a tag unless DumpEventsNum says otherwise; a further one takes the place of the
 // oldest (WinOF-2 1.21, 5.6).
 func TestTwentySets(t *testing.T) {
+	t.Parallel()
 	d := start(t, quiet(t))
 	defer stop(t, d)
 	const kept, more = 20, 3
@@ -135,6 +136,7 @@ func TestTwentySets(t *testing.T) {
 // TestIncidentOfSelfHealing: a dump that self-healing asks for has SH and the reason in its name, which is NA without one, and an
 // event tells of it, or that it failed (WinOF 5.50, 4.7.2 and 4.7.5).
 func TestIncidentOfSelfHealing(t *testing.T) {
+	t.Parallel()
 	cfg := quiet(t)
 	cfg.Adapters[1].Generation = "mlx4"
 	d := start(t, cfg)

@@ -59,6 +59,7 @@ func (g *guest) packet(to eth.MAC, protocol byte, n int) []byte {
 // TestEthernetCapture: a capture of a port shows what both of its functions send and receive, Ethernet and RDMA; and the capture
 // of what has no RSS hash (WinOF 5.50, 4.9.4.4.1) shows RDMA and those received frames that RSS does not spread.
 func TestEthernetCapture(t *testing.T) {
+	t.Parallel()
 	cfg := overSockets(t)
 	near, far := withGuest(t, &cfg[0], "02:00:00:00:00:01"), withGuest(t, &cfg[1], "02:00:00:00:00:02")
 	cfg[0].Adapters[0].Generation = "mlx4"
@@ -146,6 +147,7 @@ func TestEthernetCapture(t *testing.T) {
 // TestEthernetCapture_SharedWire: the capture of what an adapter receives without a hash shows no frames of the other adapter at its
 // port, but those that come from it.
 func TestEthernetCapture_SharedWire(t *testing.T) {
+	t.Parallel()
 	cfg := overSockets(t)
 	near, far := withGuest(t, &cfg[0], "02:00:00:00:00:01"), withGuest(t, &cfg[1], "02:00:00:00:00:02")
 	cfg[0].Adapters[0].Generation = "mlx4"

@@ -29,6 +29,7 @@ func value(t *testing.T, d *Driver, path string) (n uint64, there bool) {
 // TestRSSCountersBegin: the Adapter RSS set is there with RssMonitoringEnabled, and counts from the adapter's start with
 // RssCountersActivatedAtStartup, else from when somebody reads it (WinOF 5.50, 4.9.4.4.2.1).
 func TestRSSCountersBegin(t *testing.T) {
+	t.Parallel()
 	cfg := overSockets(t)
 	a, b := withGuest(t, &cfg[0], "02:00:00:00:00:01"), withGuest(t, &cfg[1], "02:00:00:00:00:02")
 	cfg[1].Adapters[0].Generation = "mlx4"
@@ -76,6 +77,7 @@ func has(s counters.Snapshot, set string) bool {
 // TestPerfstatsOfMethods: packets are counted in the mode in which they are received, whatever RecvCompletionMethod says, by queue
 // and in all (WinOF 5.50, 5.5.3.10: PacketsReceivedDPC, PacketsReceivedThread, NumTrafficProfileTransitions).
 func TestPerfstatsOfMethods(t *testing.T) {
+	t.Parallel()
 	cfg := overSockets(t)
 	a, b := withGuest(t, &cfg[0], "02:00:00:00:00:01"), withGuest(t, &cfg[1], "02:00:00:00:00:02")
 	cfg[1].Adapters[0].Generation = "mlx4"

@@ -154,6 +154,7 @@ func TestEthernet_Guests(t *testing.T) {
 // TestEthernetKeys: the keys of Ethernet functions take effect in a function that works with them, those of rings and queues at
 // the next start of their adapter, all others at once; back at their defaults as well.
 func TestEthernetKeys(t *testing.T) {
+	t.Parallel()
 	for generation, values := range map[string]map[string]string{
 		"mlx5": {"*JumboPacket": "4014", "*ReceiveBuffers": "1024", "*TransmitBuffers": "512", "*LsoV2IPv4": "0", "*LsoV2IPv6": "0", "LSOSize": "40000",
 			"LSOMinSegment": "5", "LSOTcpOptions": "0", "LSOIpOptions": "0", "*IPChecksumOffloadIPv4": "1", "*TCPUDPChecksumOffloadIPv4": "2",
@@ -198,6 +199,7 @@ func TestEthernetKeys(t *testing.T) {
 // TestDriverParameters: the parameters inside the driver (WinOF 5.50, 5.5.3.9) take effect in a function that works, and stay over a
 // restart of its adapter.
 func TestDriverParameters(t *testing.T) {
+	t.Parallel()
 	cfg := overSockets(t)[0]
 	withGuest(t, &cfg, "02:00:00:00:00:01")
 	cfg.Adapters[0].Generation = "mlx4"

@@ -47,6 +47,7 @@ func TestTwoCablesComeUp(t *testing.T) {
 // TestDisabledAdapterTakesItsPortDown: a disabled adapter takes its port down and an enabled one brings it up again,
 // and both states outlast a restart of the driver.
 func TestDisabledAdapterTakesItsPortDown(t *testing.T) {
+	t.Parallel()
 	cfg := twoCables(t)
 	d := start(t, cfg)
 	set := func(enable bool) {

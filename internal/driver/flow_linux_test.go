@@ -46,6 +46,7 @@ func newPausing(t *testing.T, generation string, keys map[string]string) *pausin
 	t.Cleanup(func() { p.wire.Close() })
 	p.Driver = start(t, cfg)
 	t.Cleanup(func() { stop(t, p.Driver) })
+	set(t, p.Driver, "port", "*ReceiveBuffers", "256") // the shortest ring is full first
 	p.set(t, keys)
 	return p
 }
@@ -104,6 +105,7 @@ func (p *pausing) asked(t *testing.T) (got *eth.Pause) {
 // the keys of its generation, and by the priorities that are to be paused on their own, which come first (WinOF-2 1.21, 3.4.5.1; WinOF
 // 5.50, 4.6.6.1).
 func TestFlowControlKeys(t *testing.T) {
+	t.Parallel()
 	const global, three = "global pause", "PFC 3"
 	for _, c := range []struct {
 		generation  string
@@ -181,6 +183,7 @@ func TestFlowControl_RefusedByName(t *testing.T) {
 // TestDroplessMode: dropless mode is entered by DelayDropTimeout of WinOF-2 and by the OID, and left by it and by a packet that waits
 // too long; each is an event. With WinOF's key the mode is only allowed (WinOF-2 Ethernet, Dropless Mode; WinOF 5.50, 4.1.12).
 func TestDroplessMode(t *testing.T) {
+	t.Parallel()
 	const oid = "0xFFA0C932"
 	for _, c := range []struct {
 		generation           string
@@ -248,6 +251,7 @@ func TestDroplessMode(t *testing.T) {
 // TestReceiveStall: a host that takes nothing for longer than the watermark is counted, and after the time-out flow control is off for all
 // priorities, so that the peer may go on, until the host takes something again (WinOF-2 Ethernet, Receive Path Activity Monitoring).
 func TestReceiveStall(t *testing.T) {
+	t.Parallel()
 	p := newPausing(t, "mlx5", map[string]string{"DeviceRxStallWatermark": "300", "DeviceRxStallTimeout": "2000"})
 	if err := p.SetQoS(api.QoSRequest{Adapter: "port", Settings: []string{"pfc=3,5"}}); err != nil {
 		t.Fatal(err)

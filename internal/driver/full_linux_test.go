@@ -50,6 +50,7 @@ func smallDisk(t *testing.T, cfg config.Config) (fill, free func()) {
 // TestDiskThatFillsUp: when the disk fills up under a driver, a change is refused, the former state stays and
 // everything else works. With room again, changes are kept.
 func TestDiskThatFillsUp(t *testing.T) {
+	t.Parallel()
 	cfg := quiet(t)
 	fill, free := smallDisk(t, cfg)
 	d := start(t, cfg)

@@ -52,6 +52,7 @@ func resettable(t *testing.T) (d *Driver, red, blue *talker) {
 // TestVFReset: by name and by OID_SRIOV_RESET_VF one virtual function is reset: the connection of its program ends, and it goes on with
 // another one; the connection of the other function's program does not end, and what it gets is what was sent.
 func TestVFReset(t *testing.T) {
+	t.Parallel()
 	d, red, blue := resettable(t)
 	ended := blue.again.Load()
 	for name, reset := range map[string]func() error{ // in any order

@@ -130,6 +130,7 @@ func TestFunctions_ByKeys(t *testing.T) {
 
 // TestFunctions_Shares: WinOF's keys divide the virtual functions of a device between its ports, as they are when a port starts.
 func TestFunctions_Shares(t *testing.T) {
+	t.Parallel()
 	cfg := hosting(t)
 	for i := range cfg.Adapters {
 		cfg.Adapters[i].Generation, cfg.Adapters[i].Device = "mlx4", "card"

@@ -156,6 +156,7 @@ func TestFunctionWatch_Batch(t *testing.T) {
 // TestFunctionWatch_Pages: what the programs of a virtual function make the driver hold ends at MaxFWPagesUsagePerVF, with an error that
 // names it and an event; other functions are not concerned (WinOF-2 24.4, Configuring Host Memory Limit per VF).
 func TestFunctionWatch_Pages(t *testing.T) {
+	t.Parallel()
 	d := watched(t, map[string]string{"MaxFWPagesUsagePerVF": "2048"})
 	var full error
 	for n := 0; n < 1000 && full == nil; n++ {

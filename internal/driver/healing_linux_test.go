@@ -154,6 +154,7 @@ func asks(t *testing.T, cfg config.Config, adapter int) (wait func()) {
 // TestSensorMasks: the error of a sensor that is not active is said and counted, once, and nothing is restarted, until the mask that
 // says so is changed: at once, by an error that comes then (WinOF 5.50, 4.10.1.1.1 and 4.10.1.2).
 func TestSensorMasks(t *testing.T) {
+	t.Parallel()
 	cfg := fourAdapters(t)
 	cfg.Adapters[0].Generation = "mlx4"
 	d := start(t, cfg)
@@ -182,6 +183,7 @@ func TestSensorMasks(t *testing.T) {
 // TestAllowResetOnError: with 0 a device whose engines have broken down stays off, and is not reset on request, by command or OID; it
 // works again when somebody enables it. With 1 it is (WinOF 5.50, 10).
 func TestAllowResetOnError(t *testing.T) {
+	t.Parallel()
 	cfg := fourAdapters(t)
 	cfg.Adapters[0].Generation = "mlx4"
 	d := start(t, cfg)
@@ -299,6 +301,7 @@ func TestHealing_ProgramsAreTold(t *testing.T) {
 // TestHealing_Host: a host that takes nothing of its Ethernet function's queue makes the Ethernet function restart, and it alone: RDMA
 // beside it goes on. Then the host is asked again.
 func TestHealing_Host(t *testing.T) {
+	t.Parallel()
 	cfg := overSockets(t)
 	near, far := withGuest(t, &cfg[0], "02:00:00:00:00:01"), withGuest(t, &cfg[1], "02:00:00:00:00:02")
 	cfg[0].Adapters[0].Generation, cfg[0].FaultInjection = "mlx4", true

@@ -17,6 +17,7 @@ import (
 // TestDumpOfFunctions: a dump-me-now folder of a device with virtual functions has a file about them, in which is what
 // DmnIovMode says: nothing, the functions, their objects, the queues of queue pairs, everything (WinOF 5.50, 4.7.4.1).
 func TestDumpOfFunctions(t *testing.T) {
+	t.Parallel()
 	cfg := hosting(t)
 	cfg.Adapters[0].Generation, cfg.Adapters[1].Generation = "mlx4", "mlx4"
 	d, err := Start(context.Background(), cfg, Options{Version: "test"})

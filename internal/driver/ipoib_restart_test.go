@@ -31,6 +31,7 @@ func (s *said) has(what string) bool {
 // TestIPoIBEndsBeforeItsAdapter: when an adapter restarts its IPoIB interface ends first, leaves its groups while there is a port, and
 // finds nothing gone; it is up again afterwards.
 func TestIPoIBEndsBeforeItsAdapter(t *testing.T) {
+	t.Parallel()
 	var log said
 	d, err := Start(context.Background(), twoCables(t), Options{Version: "test", Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {

@@ -160,6 +160,7 @@ func TestIPoIBTeam_Alone(t *testing.T) {
 // TestIPoIBTeam_Configured: a team of IPoIB interfaces of the configuration runs from the start, fails over and back, keeps its members
 // from other teams and from virtual functions, and is there again after a restart.
 func TestIPoIBTeam_Configured(t *testing.T) {
+	t.Parallel()
 	cfg := twoCables(t)
 	cfg.Adapters[1].Team = &config.Team{Members: []config.TeamMember{{Adapter: "left"}, {Adapter: "right", Primary: true}}}
 	d := start(t, cfg)

@@ -106,6 +106,7 @@ func TestLogNumRdmaRc(t *testing.T) {
 
 // TestModerationKeys: how the keys set an adapter's moderation (WinOF 5.50, 4.6.5 and 4.9.3).
 func TestModerationKeys(t *testing.T) {
+	t.Parallel()
 	const us = time.Microsecond
 	pace := func(n uint32, d time.Duration) device.Pace { return device.Pace{Count: n, Interval: d} }
 	for _, c := range []struct {
@@ -292,6 +293,7 @@ func TestDisabledAdaptersStayDisabled(t *testing.T) {
 // TestEventsOfARestartAreInOrder: the events of a restart are logged in the order of what happened, those about keys
 // between the stop and the start.
 func TestEventsOfARestartAreInOrder(t *testing.T) {
+	t.Parallel()
 	for _, generation := range []string{"mlx5", "mlx4"} {
 		cfg := quiet(t)
 		cfg.Adapters[0].Generation = generation

@@ -27,6 +27,7 @@ func portEvents(t *testing.T, d *Driver) *verbs.Watcher {
 // TestLinkState_Datagram: a port is up while somebody has the other end of its wire. When it goes and comes back, programs, the
 // log and the status are told; a port that is down has no speed, and begins so if nobody is there.
 func TestLinkState_Datagram(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	cfg := overSockets(t)

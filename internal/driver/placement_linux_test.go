@@ -33,6 +33,7 @@ func boundTo(t *testing.T, list []int) bool {
 // of TxForwardingProcessor and TxInterruptProcessor, which it is for; by default it runs anywhere (WinOF 5.50, 4.1.13.2 and
 // 4.6.5). Which processors the keys choose of larger machines, package rss tests.
 func TestPlacementKeys(t *testing.T) {
+	t.Parallel()
 	all := machine.List()
 	if len(all) < 2 || all[0].Number != 0 || all[1].Number != 1 {
 		t.Skip("it takes a machine whose processors 0 and 1 this process may use")

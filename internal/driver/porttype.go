@@ -52,9 +52,8 @@ func stays(err error) bool { return errors.Is(err, errPortType) || errors.Is(err
 // is stored for its device, or else that of mlxconfig or firmware.
 func (d *Driver) portType(i int) portType {
 	at, known := d.cfg.Slot(i), d.running[i].known()
-	name := fmt.Sprint(portTypeKey, at.Port)
-	for _, s := range d.registry.Settings(known) {
-		if n, ok := s.Number(); s.Key.Name == name && ok && s.Stored && !s.Auto {
+	if s, has := d.registry.Setting(known, fmt.Sprint(portTypeKey, at.Port)); has && s.Stored {
+		if n, ok := s.Number(); ok {
 			return portType(n)
 		}
 	}

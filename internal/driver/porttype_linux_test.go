@@ -48,6 +48,7 @@ func oneCard(t *testing.T) config.Config {
 // TestPortSensesItsProtocol: a port senses what it is connected to when the adapter starts or restarts, and not in
 // between; with IB or ETH it has that protocol (WinOF 5.50, 4.1.1).
 func TestPortSensesItsProtocol(t *testing.T) {
+	t.Parallel()
 	d := start(t, vpi(t, 1))
 	defer stop(t, d)
 	is := func(what string, infiniBand bool) {
@@ -204,6 +205,7 @@ func TestPortsOfADeviceRestartAlone(t *testing.T) {
 // TestPortType_Functions: virtual functions of a port that was InfiniBand's wait while it is Ethernet's over a wire that has no room for
 // them, also in a driver that has started meanwhile, and are there when it is InfiniBand's again.
 func TestPortType_Functions(t *testing.T) {
+	t.Parallel()
 	cfg := vpi(t, 1)
 	d := start(t, cfg)
 	there := func() (names []string) {

@@ -51,6 +51,7 @@ func qosOf(d *Driver) *api.QoSStatus { return d.Overview().Adapters[0].QoS }
 // TestDcbxMode: DCBX is spoken with DcbxMode 2 and the device's configuration that allows it, from the next restart on, willing unless
 // it is set otherwise, at run time (WinOF-2 Ethernet b, DCBX). What was agreed is shown with its origin, and told.
 func TestDcbxMode(t *testing.T) {
+	t.Parallel()
 	c := overSockets(t)
 	a, b := start(t, c[0]), start(t, c[1])
 	defer func() { stop(t, b) }()

@@ -292,6 +292,7 @@ func TestCorruptRegistryIsSetAside(t *testing.T) {
 
 // TestRegistryThatIsOpenElsewhere: a driver does not start with a registry that another process has open.
 func TestRegistryThatIsOpenElsewhere(t *testing.T) {
+	t.Parallel()
 	cfg := quiet(t)
 	if err := os.MkdirAll(cfg.State, 0o700); err != nil {
 		t.Fatal(err)

@@ -107,6 +107,7 @@ func TestSwitchedOffIsLogged(t *testing.T) {
 // TestRSSModesDifferIsLogged: of two ports of a device of WinOF, the one that starts when the other works with another RSS mode
 // says so (WinOF 5.50, 6.7); ports of two devices, and of WinOF-2, do not.
 func TestRSSModesDifferIsLogged(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		generation, device string
 		want               int

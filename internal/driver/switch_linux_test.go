@@ -30,6 +30,7 @@ func onSwitch(t *testing.T) config.Config {
 // TestSwitch_VLANs: adapters in one VLAN of a switch reach each other, in RoCE v2 and v1, and those in another do not; the
 // status shows where they are.
 func TestSwitch_VLANs(t *testing.T) {
+	t.Parallel()
 	for name, mode := range map[string]string{"v2": "", "v1": "0"} {
 		t.Run(name, func(t *testing.T) {
 			cfg := onSwitch(t)

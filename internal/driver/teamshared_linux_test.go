@@ -28,6 +28,7 @@ func twoWires(t *testing.T) []string {
 // TestTeam_Beside: adapters that share the wires of members stand on the team beside its carrier, with their virtual functions, by
 // whichever wire is active; they do so when the driver starts anew, and are back on their wires when the team is gone.
 func TestTeam_Beside(t *testing.T) {
+	t.Parallel()
 	parts := parsed(t, twoWires(t)...)
 	d := start(t, parts)
 	defer func() { stop(t, d) }()

@@ -99,6 +99,7 @@ func across(t *testing.T, from, to end) {
 // TestWire_Datagram: two drivers talk over unix datagram sockets, without privileges, in each RoCE mode of the key (WinOF-2,
 // Configuring the RoCE Mode), and with mlx4's mode for IP-based v1 (WinOF 5.50, 4.6.9.2).
 func TestWire_Datagram(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ generation, key, mode, shown string }{
 		{"mlx5", "roce_mode", "2", "v2"}, {"mlx5", "roce_mode", "0", "v1"}, {"mlx4", "roce_mode", "5", "v1.25"},
 	} {
@@ -123,6 +124,7 @@ func TestWire_Datagram(t *testing.T) {
 // TestWire_ModesDiffer: adapters of two drivers that are set to different RoCE modes do not reach each other, and each driver's log
 // says why once somebody tries (WinOF-2 24.4: the mode has to be the same on both ends).
 func TestWire_ModesDiffer(t *testing.T) {
+	t.Parallel()
 	var d [2]*Driver
 	for i, cfg := range overSockets(t) {
 		d[i] = start(t, cfg)
