@@ -80,6 +80,7 @@ func agreeOn(t *testing.T, a, b *program) {
 
 // TestLLDP_Datagrams: the ports of two processes agree by LLDP, at once and whenever something changes.
 func TestLLDP_Datagrams(t *testing.T) {
+	t.Parallel()
 	a, b := whole{"datagrams", overDatagrams}.on(stationsOf(0, false)).make(t, AdapterConfig{})
 	agreeOn(t, a, b)
 }

@@ -87,6 +87,7 @@ func TestVirtualIB(t *testing.T) {
 // TestVirtualIB_Partitions: a virtual function has of the port's partitions what it was given, at its own indices; functions in
 // different ones do not reach each other, and none uses another's.
 func TestVirtualIB_Partitions(t *testing.T) {
+	t.Parallel()
 	parts, err := partition.Parse("Default=0x7fff: ALL=full;\nred=0x1: ALL=full;\nblue=0x2: ALL=full;\n")
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 // TestTrailingACK_Arrives: the loop runs when an acknowledgement that trails an answer is due, also if nobody
 // polls any more, so that every message that was answered completes at its sender.
 func TestTrailingACK_Arrives(t *testing.T) {
-	const each = 200
+	const each = 50
 	for _, n := range networks {
 		t.Run(n.name, func(t *testing.T) {
 			c := pairs(t, n, AdapterConfig{Path: PathWire})

@@ -113,6 +113,7 @@ func partitions(t *testing.T, text string) *partition.Config {
 // is counted at the port and sent to the subnet manager as a trap, which represses it and reports it to the
 // subscribers (IBA 10.9.4, 14.2.4, 14.2.5.1, 14.3.9, 15.4.3).
 func TestViolationsAreReported(t *testing.T) {
+	t.Parallel()
 	f := newIBFabric(t, 4, subnet.Config{
 		Partitions: partitions(t, "Default=0x7fff : ALL=limited, SELF=full;\nOurs=0x0007 : ALL=full;\n"),
 		Enforce:    subnet.EnforceOff, MKey: 0x77, MKeyProtect: 1,
