@@ -197,18 +197,19 @@ func TestAll_Repeats(t *testing.T) {
 
 // TestExamples: each example that is delivered runs, and shows what it is about.
 func TestExamples(t *testing.T) {
+	lasts := func(text string) []scenario.Set { return []scenario.Set{{Path: "duration", Text: text}} } // where that is long enough
 	for _, c := range []struct {
 		name string
 		set  []scenario.Set
 		ok   func(s *Summary) bool
 	}{
-		{"incast-2", nil, func(s *Summary) bool { return s.Late > 36 && s.Jain > 0.95 && s.Pauses == 0 }},
-		{"incast-16", nil, func(s *Summary) bool { return s.Late > 36 && s.Jain > 0.95 && s.Drops == 0 }},
+		{"incast-2", lasts("20ms"), func(s *Summary) bool { return s.Late > 36 && s.Jain > 0.95 && s.Pauses == 0 }},
+		{"incast-16", lasts("20ms"), func(s *Summary) bool { return s.Late > 36 && s.Jain > 0.95 && s.Drops == 0 }},
 		{"manual-defaults", nil, func(s *Summary) bool { return s.CNPs > 0 && s.Drops == 0 }},
 		{"leaf-spine-alltoall", nil, func(s *Summary) bool { return s.Complete == 240 && s.Drops == 0 }},
 		{"ring-allreduce", nil, func(s *Summary) bool { return s.Complete == 480 && s.Slowdown.Max < 1.5 }},
 		{"tree-allreduce", nil, func(s *Summary) bool { return s.Complete == 30 }},
-		{"websearch", nil, func(s *Summary) bool { return s.Complete == s.Flows && s.Slowdown.P99 > s.Slowdown.P50 }},
+		{"websearch", lasts("40ms"), func(s *Summary) bool { return s.Complete == s.Flows && s.Slowdown.P99 > s.Slowdown.P50 }},
 		{"pause-storm", nil, func(s *Summary) bool { return s.Storms > 1 && s.Late < 0.1 }},
 		{"deadlock", nil, func(s *Summary) bool { return s.Deadlocks == 1 && s.Late == 0 }},
 		{"faults", nil, func(s *Summary) bool { return s.Drops > 0 && s.Failed == 0 }},
@@ -309,15 +310,17 @@ func TestRun_Processors(t *testing.T) {
 	both(t, func(t *testing.T, lean bool) {
 		for _, c := range []string{
 			`"topology": {"kind": "fat-tree", "radix": 4}, "switch": {"pfc": [3], "kmin": "5KB", "kmax": "50KB", "pmax": 0.1},
-				"nic": {"pfc": [3], "dcqcn": "authors", "DcqcnEnablePrio3": 1}, "workload": {"kind": "poisson", "load": 0.8, "size": "20KB"}`,
+				"nic": {"pfc": [3], "dcqcn": "authors", "DcqcnEnablePrio3": 1}, "workload": {"kind": "poisson", "load": 0.8, "size": "20KB"},
+				"duration": "150us"`,
 			`"topology": {"kind": "leaf-spine", "leaves": 3, "hosts": 20}, "switch": {"most": "20KB"}, "nic": {"timeout": 5},
-				"workload": [{"kind": "incast", "size": "30KB", "to": "host7"}, {"kind": "ring-allreduce", "size": "200KB"}]`,
+				"workload": [{"kind": "incast", "size": "30KB", "to": "host7"}, {"kind": "ring-allreduce", "size": "200KB"}],
+				"duration": "150us"`,
 			`"topology": {"kind": "star", "hosts": 40}, "workload": [{"kind": "permutation", "size": "100KB"},
-				{"kind": "tree-allreduce", "size": "50KB"}]`,
+				{"kind": "tree-allreduce", "size": "50KB"}], "duration": "300us"`, // in which all complete
 		} {
 			var first []byte
 			for _, processors := range []int{1, 2, 3, 8} {
-				r := prepare(t, fmt.Sprintf(`{%s, "lean": %v, "duration": "300us"}`, c, lean))
+				r := prepare(t, fmt.Sprintf(`{%s, "lean": %v}`, c, lean))
 				x, err := r.Run(context.Background(), processors, nil)
 				if err != nil {
 					t.Fatal(err)
