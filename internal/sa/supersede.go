@@ -17,6 +17,9 @@ const (
 
 // supersede ends the unanswered requests that a new one undoes.
 func (c *Client) supersede(now clock.Time, by *pending) {
+	if method := by.mad[methodAt]; method != mad.MethodSet && method != mad.MethodDelete {
+		return // whoever asks changes nothing, and may ask thousands of things at once
+	}
 	var over []*pending
 	for _, p := range c.pending {
 		if by.undoes(p) {
