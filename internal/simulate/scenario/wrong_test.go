@@ -15,7 +15,7 @@ var kinds = []string{
 	`{"topology": {"kind": "ring"}, "workload": {"kind": "ring-allreduce"}}`,
 	`{"topology": {"kind": "links", "hosts": ["a", "b"], "switches": ["s"], "links": [{"from": "a", "to": "s"}, {"from": "b", "to": "s"}]},
 		"workload": {"kind": "tree-allreduce"}}`,
-	`{"topology": {"kind": "star"}, "workload": [{"kind": "poisson", "size": "1KB"}],
+	`{"topology": {"kind": "star"}, "workload": [{"kind": "poisson", "size": "1KB"}], "duration": "100us",
 		"switch": {"priorities": {"3": {}}, "weights": [1, 1, 1, 1, 1, 1, 1, 1]}, "switches": {"switch": {}}, "nics": {"host0": {}}}`,
 	`{"workload": {"kind": "csv", "file": "none"}}`,
 	`{"learning": true, "ports": {"receiver": {"pvid": 1, "trunk": "2", "pfc": [3], "trust": "pcp"}},
