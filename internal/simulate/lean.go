@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"encoding/binary"
 	"math"
 	"math/bits"
 	"time"
@@ -15,26 +14,13 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Where the headers of a frame are.
-const (
-	ipAt   = eth.EthernetLen
-	idAt   = ipAt + 4 // IPv4 identification, in which frames between RC queue pairs carry where their payloads are
-	udpAt  = ipAt + eth.IPv4Len
-	bthAt  = udpAt + eth.UDPLen
-	afterB = bthAt + ib.BTHLen
-
-	roceDPort = 4791
-	// firstPort is the least source port of RoCE v2 (IBA annex A17).
-	firstPort = 0xc000
-	pkey      = 0xffff
-)
-
 // leanSending is the state of a flow at a lean sender.
 type leanSending struct {
-	total  int64 // packets; MaxInt64: without end
-	next   int64 // the first that has not been sent, or must be again
-	acked  int64 // the first that has not been acknowledged
-	most   int64 // the first that has never been sent
+	total  int64      // packets; MaxInt64: without end
+	next   int64      // the first that has not been sent, or must be again
+	acked  int64      // the first that has not been acknowledged
+	most   int64      // the first that has never been sent
+	free   clock.Time // when its reaction point has let it send the next packet, and knows of nothing since
 	moved  clock.Time
 	window window   // how many it may have on the way since it has lost one
 	behind *sending // the next in the queue of those that may send
@@ -78,13 +64,16 @@ type leanHost struct {
 	sends   uint8                  // priorities with such
 	full    uint8                  // priorities at which the station has no room
 	held    [frame.Priorities]ethernet.Ref
+	holds   uint8 // priorities at which a frame is held
 	notices []notice
 	told    int // of notices
 	paced   heap[pace]
 	active  []*sending // that wait for acknowledgements
 	check   clock.Time
 	last    last
-	buf     [afterB + ib.CNPReservedLen]byte
+	own     [bthAt]byte  // what the headers of its frames have in common
+	framed  *sending     // the flow that sent last; nil: none has
+	packet  [afterB]byte // of its packets, which differ by their BTH
 }
 
 // fifo is a queue of flows.
@@ -93,7 +82,7 @@ type fifo struct{ first, last *sending }
 func newLeanHost(sh *shard, node int) *leanHost {
 	nic := sh.r.s.NICs[node]
 	h := &leanHost{shard: sh, node: int(sh.r.n.at[node].node), nic: nic, timeout: ib.AckTimeout(nic.Timeout), check: clock.Never}
-	sh.r.n.head(h.buf[:], node)
+	sh.r.n.head(h.own[:], node)
 	return h
 }
 
@@ -235,6 +224,7 @@ func (h *leanHost) notified(now clock.Time, f *sending) {
 		f.lean.react = congestion.NewReactionPoint(&c.Reaction)
 	}
 	f.lean.react.Notified(now)
+	f.lean.free = clock.Never
 }
 
 func (h *leanHost) turn(now clock.Time) {
@@ -247,14 +237,13 @@ func (h *leanHost) turn(now clock.Time) {
 			h.paced.push(pace{at, f})
 			continue
 		}
+		f.lean.free = now
 		h.enqueue(f)
 	}
-	for p := range h.held {
-		if h.held[p] != 0 && h.full>>p&1 == 0 {
-			r := h.held[p]
-			h.held[p] = 0
-			h.hand(now, uint8(p), r)
-		}
+	for set := h.holds &^ h.full; set != 0; set &= set - 1 {
+		p := uint8(bits.TrailingZeros8(set))
+		h.holds &^= 1 << p
+		h.hand(now, p, h.held[p])
 	}
 	for h.told < len(h.notices) && h.tell(now, &h.notices[h.told]) {
 		h.told++
@@ -290,6 +279,7 @@ func (h *leanHost) expire(now clock.Time) {
 func (h *leanHost) hand(now clock.Time, priority uint8, r ethernet.Ref) {
 	if !h.SendAt(now, h.node, priority, r) {
 		h.held[priority] = r
+		h.holds |= 1 << priority
 		h.full |= 1 << priority
 	}
 }
@@ -306,7 +296,7 @@ func (h *leanHost) tell(now clock.Time, n *notice) bool {
 	if h.full>>priority&1 != 0 {
 		return false
 	}
-	b := h.buf[:length]
+	r, b := h.Store.Reserve(length, ib.ICRCLen)
 	clear(b[afterB:])
 	h.address(b, n.flow.number, n.flow.mac, n.flow.peer, class)
 	bth := ib.BTH(b[bthAt:])
@@ -316,22 +306,9 @@ func (h *leanHost) tell(now clock.Time, n *notice) bool {
 	} else if n.refuse {
 		ib.AETH(b[afterB:]).SetSyndrome(ib.NAKSequence)
 	}
-	h.hand(now, priority, h.Store.Put(b, ib.ICRCLen))
+	h.hand(now, priority, r)
 	return true
 }
-
-// address completes the headers before the BTH of a frame of a flow to a host. What no switch looks at is left out.
-func (h *leanHost) address(b []byte, number int32, mac eth.MAC, to [4]byte, class uint8) {
-	copy(b, mac[:])
-	ip := eth.IPv4(b[ipAt:])
-	ip.SetToS(class)
-	copy(ip[16:], to[:])
-	eth.UDP(b[udpAt:]).Encode(sourcePort(number), roceDPort, 0)
-	binary.BigEndian.PutUint16(b[udpAt+4:], uint16(len(b)-udpAt+ib.ICRCLen))
-}
-
-// sourcePort is that of a flow's packets, by which switches spread them.
-func sourcePort(flow int32) uint16 { return firstPort | uint16(uint32(flow)*2654435761>>18) }
 
 // send sends a packet of the flow that comes next at a priority.
 func (h *leanHost) send(now clock.Time, priority uint8) {
@@ -341,7 +318,7 @@ func (h *leanHost) send(now clock.Time, priority uint8) {
 	if x.next == x.total { // what had to be sent again has been acknowledged meanwhile
 		return
 	}
-	if x.react != nil {
+	if x.react != nil && x.free != now {
 		if at := x.react.NextSend(now); at > now {
 			h.paced.push(pace{at, f})
 			return
@@ -351,15 +328,14 @@ func (h *leanHost) send(now clock.Time, priority uint8) {
 	if f.Bytes > 0 {
 		bytes = int(min(int64(bytes), f.Bytes-x.next*int64(bytes)))
 	}
-	class := priority << 5
-	if h.nic.Congestion.React>>priority&1 != 0 {
-		class |= eth.ECNCapable
+	if h.framed != f {
+		h.frame(f)
 	}
-	b := h.buf[:afterB]
-	h.address(b, f.number, f.mac, f.peer, class)
+	r, b := h.Store.Reserve(afterB, bytes+ib.ICRCLen)
+	*(*[afterB]byte)(b) = h.packet
 	ask := x.next == x.total-1 || x.window.size == x.next-x.acked+1 || x.next%int64(h.nic.AckEvery) == int64(h.nic.AckEvery)-1
 	ib.BTH(b[bthAt:]).Encode(ib.RCWriteMiddle, false, ask, 0, pkey, receivingNumber(f.there), ib.PSN(x.next)&ib.PSNMask)
-	h.hand(now, priority, h.Store.Put(b, bytes+ib.ICRCLen))
+	h.hand(now, priority, r)
 	f.packets++
 	h.packets++
 	if x.next < x.most {
@@ -375,6 +351,7 @@ func (h *leanHost) sent(now clock.Time, f *sending, bytes int) {
 	x := f.lean
 	if x.react != nil {
 		x.react.Sent(now, bytes+headers+4, h.nic.Congestion.Slack)
+		x.free = clock.Never
 	}
 	if x.next == x.total || x.full() {
 		return
@@ -384,6 +361,7 @@ func (h *leanHost) sent(now clock.Time, f *sending, bytes int) {
 			h.paced.push(pace{at, f})
 			return
 		}
+		x.free = now
 	}
 	h.enqueue(f)
 }

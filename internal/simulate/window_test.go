@@ -76,7 +76,7 @@ func TestLean_Refuses(t *testing.T) {
 	r := prepare(t, `{"topology": {"kind": "star", "hosts": 2}, "workload": {"kind": "shift"}, "lean": true}`)
 	f := r.flows[0].receiving
 	h := newLeanHost(f.shard, r.s.Graph.Hosts[1])
-	b := h.buf[:afterB]
+	b := h.packet[:]
 	refused := ""
 	for i, psn := range []ib.PSN{0, 2, 3, 4, 2, 3, 5, 1, 2, 4, 6, 3} {
 		told := len(h.notices)
