@@ -89,12 +89,17 @@ func (n note) Before(o note) bool {
 func (h *shard) settle() {
 	h.due, h.waiting, h.touched = due.New(len(h.hosts)), make([]bool, len(h.hosts)), make([]int32, 0, len(h.hosts))
 	h.Deliver = func(now clock.Time, at ethernet.End, f ethernet.Ref) {
-		if h.r.s.Learning && !h.mine(at.Node, f) { // it was flooded
-			h.Store.Drop(f)
-			return
-		}
 		h.hosts[at.Node].take(now, f)
 		h.touch(int32(at.Node))
+	}
+	if take := h.Deliver; h.r.s.Learning {
+		h.Deliver = func(now clock.Time, at ethernet.End, f ethernet.Ref) {
+			if !h.mine(at.Node, f) { // it was flooded
+				h.Store.Drop(f)
+				return
+			}
+			take(now, at, f)
+		}
 	}
 	h.Away = h.away
 }

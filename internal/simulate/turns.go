@@ -102,7 +102,8 @@ func (h *shard) visit(end clock.Time) bool {
 func (h *shard) goOn(host int, end clock.Time) bool {
 	x, due := h.hosts[host], h.Visit(host)
 	for {
-		at := min(due, h.StationDeadline(host))
+		station := h.StationDeadline(host)
+		at := min(due, station)
 		if len(h.starts) > 0 {
 			at = min(at, h.starts[0].at)
 		}
@@ -111,10 +112,15 @@ func (h *shard) goOn(host int, end clock.Time) bool {
 			return true
 		}
 		h.now = at
-		if len(h.starts) > 0 && h.starts[0].at <= at && !h.begin() {
-			return false
+		if len(h.starts) > 0 && h.starts[0].at <= at {
+			if !h.begin() {
+				return false
+			}
+			station = at
 		}
-		h.AdvanceStation(at, host)
+		if station <= at {
+			h.AdvanceStation(at, host)
+		}
 		for (len(h.touched) > 0 || h.HasRoom()) && h.admit() || due <= at {
 			x.turn(at)
 			due = x.deadline()

@@ -18,7 +18,8 @@ type arrival struct {
 type arrivals struct {
 	lanes []lane
 	due   due.Times // of lanes to switches
-	next  int       // the lane whose frame arrives first, if there is one
+	ways  []uint32  // which ones those are
+	next  int       // the one of them whose frame arrives first, if there is one
 }
 
 // lane is frames on their way to a port.
@@ -27,8 +28,8 @@ type lane struct {
 	head  uint32   // the first; counts on
 	count uint32
 	node  uint32
+	way   int32 // its number among those to switches; -1: the port is a station's
 	port  uint8
-	ends  bool // the port is a station's
 }
 
 // coming is a frame in a lane.
@@ -41,13 +42,16 @@ type coming struct {
 func (a *arrivals) add(node, ports int, station bool) int {
 	first := len(a.lanes)
 	for p := range ports {
-		a.lanes = append(a.lanes, lane{node: uint32(node), port: uint8(p), ends: station})
-	}
-	a.due = due.New(len(a.lanes))
-	for i := range a.lanes {
-		if l := &a.lanes[i]; l.count > 0 && !l.ends {
-			a.due.Set(i, l.place(0).at)
+		l := lane{node: uint32(node), port: uint8(p), way: -1}
+		if !station {
+			l.way = int32(len(a.ways))
+			a.ways = append(a.ways, uint32(len(a.lanes)))
 		}
+		a.lanes = append(a.lanes, l)
+	}
+	a.due = due.New(len(a.ways))
+	for way, i := range a.ways {
+		a.due.Set(way, a.lanes[i].first())
 	}
 	return first
 }
@@ -67,22 +71,22 @@ func (a *arrivals) push(number int, at clock.Time, f Ref) (station int, first bo
 	}
 	*l.place(i) = coming{at, f}
 	l.count++
-	if i > 0 || l.ends {
+	if i > 0 || l.way < 0 {
 		return int(l.node), i == 0
 	}
-	if first := a.due.First(); at < first || at == first && number < a.next {
-		a.next = number
+	way := int(l.way)
+	if first := a.due.First(); at < first || at == first && way < a.next {
+		a.next = way
 	}
-	a.due.Set(number, at)
+	a.due.Set(way, at)
 	return 0, false
 }
 
 // pop removes the first frame to a switch, which must be there.
 func (a *arrivals) pop() arrival {
-	number := a.next
-	l := &a.lanes[number]
+	l := &a.lanes[a.ways[a.next]]
 	x := l.pop()
-	a.due.Set(number, l.first())
+	a.due.Set(a.next, l.first())
 	a.next = a.due.Next()
 	return x
 }
@@ -100,7 +104,7 @@ func (a *arrivals) earliest(x *node) (number int, at clock.Time) {
 
 // peek returns the first frame; 0: there is none.
 func (a *arrivals) peek() Ref {
-	if l := &a.lanes[a.next]; l.count > 0 {
+	if l := &a.lanes[a.ways[a.next]]; l.count > 0 {
 		return l.place(0).frame
 	}
 	return 0

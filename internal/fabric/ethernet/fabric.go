@@ -23,19 +23,29 @@ type Fabric struct {
 	Store Store
 
 	nodes    []node
-	due      due.Times // of switches
-	stations due.Times // of stations: when something arrives, they send, or their hosts want a turn
+	switches members // which of them are switches, and when they want their turns
+	stations members // and which are stations: when something arrives, they send, or their hosts want a turn
 	arrivals arrivals
 	rooms    []int // stations that have room again
 	visited  int   // the station that is visited, from 1 on; 0: none is
 }
 
+// members are the nodes of one kind.
+type members struct {
+	due due.Times
+	all []int32 // the numbers of the nodes
+}
+
+// next returns the node that comes next.
+func (m *members) next() int { return int(m.all[m.due.Next()]) }
+
 // node is a switch or a station.
 type node struct {
 	Site
 	station *Station   // nil: it is a switch
+	member  int        // its number among those
 	lane    int        // the first of those towards its ports
-	ways    []int32    // by port: the lane towards what is at the other end of its link
+	ways    []int32    // by port: the lane towards what is at the other end of its link; -1: nothing is, or the port is at a host
 	loss    []uint64   // by port, 2^64 of the share of frames that its link loses; nil: none
 	told    bool       // it is among those with room again
 	wants   clock.Time // when the host of a station wants its turn
@@ -56,12 +66,18 @@ func (f *Fabric) add(n node) int {
 		n.Peers = append(n.Peers, End{Node: -1})
 	}
 	n.lane = f.arrivals.add(len(f.nodes), len(n.ports), n.station != nil)
-	for p := range n.ports {
-		n.ways = append(n.ways, int32(n.lane+p)) // a station's host is at the port itself
+	for range n.ports {
+		n.ways = append(n.ways, -1)
 	}
 	n.wants, n.arrives = clock.Never, clock.Never
+	kind := &f.switches
+	if n.station != nil {
+		kind = &f.stations
+	}
+	n.member = len(kind.all)
+	kind.all = append(kind.all, int32(len(f.nodes)))
 	f.nodes = append(f.nodes, n)
-	f.due, f.stations = due.New(len(f.nodes)), due.New(len(f.nodes))
+	f.switches.due, f.stations.due = due.New(len(f.switches.all)), due.New(len(f.stations.all))
 	for i := range f.nodes {
 		f.Wake(i)
 	}
@@ -138,7 +154,7 @@ func (f *Fabric) push(lane int, at clock.Time, r Ref) {
 	}
 	if x := &f.nodes[node]; at < x.arrives || at == x.arrives && lane < x.from {
 		x.arrives, x.from = at, lane
-		f.stations.Set(node, clock.Min(f.stations.Get(node), at))
+		f.stations.due.Set(x.member, clock.Min(f.stations.due.Get(x.member), at))
 	}
 }
 
@@ -165,7 +181,7 @@ func (f *Fabric) Wake(node int) {
 		f.settle(x, node)
 		return
 	}
-	f.due.Set(node, x.Switch.Deadline())
+	f.switches.due.Set(x.member, x.Switch.Deadline())
 }
 
 // settle notes when a station wants to go on.
@@ -173,7 +189,7 @@ func (f *Fabric) settle(x *node, i int) {
 	if i == f.visited-1 {
 		return
 	}
-	f.stations.Set(i, min(x.arrives, x.Switch.Deadline(), x.wants))
+	f.stations.due.Set(x.member, min(x.arrives, x.Switch.Deadline(), x.wants))
 }
 
 // Visit begins with what happens at a station and its host, up to Want. It returns when the host wants its turn.
@@ -190,31 +206,34 @@ func (f *Fabric) Want(station int, at clock.Time) {
 }
 
 // Deadline returns when Advance is wanted next.
-func (f *Fabric) Deadline() clock.Time { return clock.Min(f.SwitchesDeadline(), f.stations.First()) }
+func (f *Fabric) Deadline() clock.Time { return clock.Min(f.SwitchesDeadline(), f.StationsDeadline()) }
 
 // SwitchesDeadline returns when something happens next at a switch.
-func (f *Fabric) SwitchesDeadline() clock.Time { return clock.Min(f.due.First(), f.arrivals.first()) }
+func (f *Fabric) SwitchesDeadline() clock.Time {
+	return clock.Min(f.switches.due.First(), f.arrivals.first())
+}
 
 // StationsDeadline returns when something happens next at a station or its host.
-func (f *Fabric) StationsDeadline() clock.Time { return f.stations.First() }
+func (f *Fabric) StationsDeadline() clock.Time { return f.stations.due.First() }
 
 // NextStation returns at which station something happens next, or its host: the one with the lowest number of several. many: there are
 // several.
 func (f *Fabric) NextStation() (station int, many bool) {
-	station = f.stations.Next()
-	return station, f.stations.Rest(station) == f.stations.First()
+	d := &f.stations.due
+	first := d.Next()
+	return int(f.stations.all[first]), d.Rest(first) == d.First()
 }
 
 // Advance lets happen what is due, in the order of time; of what is due at once first what arrives at switches, by nodes and ports, then
 // what nodes do.
 func (f *Fabric) Advance(now clock.Time) {
 	for {
-		switches, stations := f.SwitchesDeadline(), f.stations.First()
+		switches, stations := f.SwitchesDeadline(), f.StationsDeadline()
 		switch {
 		case min(switches, stations) > now:
 			return
 		case stations < switches:
-			i := f.stations.Next()
+			i := f.stations.next()
 			f.AdvanceStation(stations, i)
 			f.settle(&f.nodes[i], i)
 		default:
@@ -226,12 +245,12 @@ func (f *Fabric) Advance(now clock.Time) {
 // AdvanceSwitches is Advance for switches alone. Nothing may have been left undone at stations that arrives until then.
 func (f *Fabric) AdvanceSwitches(now clock.Time) {
 	for {
-		arrives, turn := f.arrivals.first(), f.due.First()
+		arrives, turn := f.arrivals.first(), f.switches.due.First()
 		switch {
 		case min(arrives, turn) > now:
 			return
 		case arrives > turn:
-			f.turn(turn, f.due.Next())
+			f.turn(turn, f.switches.next())
 			continue
 		}
 		a := f.arrivals.pop()
@@ -300,7 +319,7 @@ func (f *Fabric) stationTurn(now clock.Time, x *node, i int) {
 // arrive brings a frame to a switch.
 func (f *Fabric) arrive(a arrival) {
 	x := &f.nodes[a.node]
-	apart := min(f.arrivals.first(), f.due.First()) > a.at
+	apart := f.SwitchesDeadline() > a.at
 	s := x.Switch
 	s.apart = apart
 	s.Receive(a.at, int(a.port), a.frame)
@@ -313,7 +332,7 @@ func (f *Fabric) arrive(a arrival) {
 	if len(s.out) > 0 {
 		f.departs(a.at, x, int(a.node))
 	}
-	f.due.Set(int(a.node), due)
+	f.switches.due.Set(x.member, due)
 }
 
 // turn lets a switch send.
@@ -321,7 +340,7 @@ func (f *Fabric) turn(now clock.Time, i int) {
 	x := &f.nodes[i]
 	x.Switch.Advance(now)
 	f.departs(now, x, i)
-	f.due.Set(i, x.Switch.Deadline())
+	f.switches.due.Set(x.member, x.Switch.Deadline())
 }
 
 // departs takes what leaves a node.
@@ -330,15 +349,20 @@ func (f *Fabric) departs(now clock.Time, x *node, i int) {
 	for s.taken < len(s.out) {
 		d := s.out[s.taken]
 		s.taken++
-		f.depart(now, x, i, d)
+		if way := x.ways[d.Port]; way >= 0 && x.loss == nil { // as nearly always
+			f.push(int(way), d.At, d.Frame)
+		} else {
+			f.depart(now, x, i, d)
+		}
 	}
 	s.out, s.taken = s.out[:0], 0
 }
 
+// depart takes a frame that leaves a node, by whatever port.
 func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
-	to := x.Peers[d.Port]
+	to, lane := x.Peers[d.Port], int(x.ways[d.Port])
 	if x.station != nil && d.Port == x.station.host && f.Deliver != nil {
-		if to = (End{i, d.Port}); d.At <= now {
+		if to, lane = (End{i, d.Port}), x.lane+d.Port; d.At <= now {
 			f.Deliver(now, to, d.Frame)
 			return
 		}
@@ -351,7 +375,7 @@ func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
 		f.port(to).counters.Dropped.Lost++
 		f.Store.Drop(d.Frame)
 	case to.Node >= 0:
-		f.push(int(x.ways[d.Port]), d.At, d.Frame)
+		f.push(lane, d.At, d.Frame)
 	case f.Away != nil:
 		f.Away(d.At, End{i, d.Port}, d.Frame)
 	default: // nobody is there
