@@ -245,11 +245,13 @@ func (h *leanHost) turn(now clock.Time) {
 		h.holds &^= 1 << p
 		h.hand(now, p, h.held[p])
 	}
-	for h.told < len(h.notices) && h.tell(now, &h.notices[h.told]) {
-		h.told++
-	}
-	if h.told == len(h.notices) {
-		h.notices, h.told = h.notices[:0], 0
+	if len(h.notices) > 0 {
+		for h.told < len(h.notices) && h.tell(now, &h.notices[h.told]) {
+			h.told++
+		}
+		if h.told == len(h.notices) {
+			h.notices, h.told = h.notices[:0], 0
+		}
 	}
 	for open := h.sends &^ h.full; open != 0; open = h.sends &^ h.full {
 		h.send(now, uint8(bits.Len8(open)-1))

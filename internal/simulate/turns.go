@@ -132,9 +132,11 @@ func (h *shard) goOn(host int, end clock.Time) bool {
 
 // admit takes note of who was touched, and of room at stations; false: there is nothing.
 func (h *shard) admit() (any bool) {
-	for node, priorities, ok := h.Room(); ok; node, priorities, ok = h.Room() {
-		h.hosts[node].room(priorities)
-		any = true
+	for h.HasRoom() {
+		if node, priorities, ok := h.Room(); ok {
+			h.hosts[node].room(priorities)
+			any = true
+		}
 	}
 	for _, k := range h.touched {
 		h.waiting[k] = false

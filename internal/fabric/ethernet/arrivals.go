@@ -27,6 +27,7 @@ type lane struct {
 	ring  []coming // a power of two; nil: there has been none
 	head  uint32   // the first; counts on
 	count uint32
+	at    clock.Time // when the first arrives; clock.Never: there is none
 	node  uint32
 	way   int32 // its number among those to switches; -1: the port is a station's
 	port  uint8
@@ -42,7 +43,7 @@ type coming struct {
 func (a *arrivals) add(node, ports int, station bool) int {
 	first := len(a.lanes)
 	for p := range ports {
-		l := lane{node: uint32(node), port: uint8(p), way: -1}
+		l := lane{at: clock.Never, node: uint32(node), port: uint8(p), way: -1}
 		if !station {
 			l.way = int32(len(a.ways))
 			a.ways = append(a.ways, uint32(len(a.lanes)))
@@ -51,7 +52,7 @@ func (a *arrivals) add(node, ports int, station bool) int {
 	}
 	a.due = due.New(len(a.ways))
 	for way, i := range a.ways {
-		a.due.Set(way, a.lanes[i].first())
+		a.due.Set(way, a.lanes[i].at)
 	}
 	return first
 }
@@ -71,8 +72,12 @@ func (a *arrivals) push(number int, at clock.Time, f Ref) (station int, first bo
 	}
 	*l.place(i) = coming{at, f}
 	l.count++
-	if i > 0 || l.way < 0 {
-		return int(l.node), i == 0
+	if i > 0 {
+		return 0, false
+	}
+	l.at = at
+	if l.way < 0 {
+		return int(l.node), true
 	}
 	way := int(l.way)
 	if first := a.due.First(); at < first || at == first && way < a.next {
@@ -86,7 +91,7 @@ func (a *arrivals) push(number int, at clock.Time, f Ref) (station int, first bo
 func (a *arrivals) pop() arrival {
 	l := &a.lanes[a.ways[a.next]]
 	x := l.pop()
-	a.due.Set(a.next, l.first())
+	a.due.Set(a.next, l.at)
 	a.next = a.due.Next()
 	return x
 }
@@ -94,9 +99,10 @@ func (a *arrivals) pop() arrival {
 // earliest returns the lane to a station from which a frame arrives first, and when; clock.Never: there is none.
 func (a *arrivals) earliest(x *node) (number int, at clock.Time) {
 	at = clock.Never
-	for i := x.lane; i < x.lane+len(x.ways); i++ {
-		if y := &a.lanes[i]; y.count > 0 && y.place(0).at < at {
-			number, at = i, y.place(0).at
+	lanes := a.lanes[x.lane : x.lane+len(x.ways)]
+	for i := range lanes {
+		if lanes[i].at < at {
+			number, at = x.lane+i, lanes[i].at
 		}
 	}
 	return number, at
@@ -115,15 +121,10 @@ func (l *lane) pop() arrival {
 	x := *l.place(0)
 	l.head++
 	l.count--
-	return arrival{at: x.at, node: l.node, port: l.port, frame: x.frame}
-}
-
-// first returns when the first frame arrives.
-func (l *lane) first() clock.Time {
-	if l.count == 0 {
-		return clock.Never
+	if l.at = clock.Never; l.count > 0 {
+		l.at = l.place(0).at
 	}
-	return l.place(0).at
+	return arrival{at: x.at, node: l.node, port: l.port, frame: x.frame}
 }
 
 func (l *lane) place(i uint32) *coming {

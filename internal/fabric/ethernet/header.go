@@ -126,9 +126,8 @@ func mark(b []byte) {
 func (h *header) hop(b []byte) {
 	switch p := b[h.network:]; h.version {
 	case 4:
-		word := binary.BigEndian.Uint16(p[8:])
 		p[8]--
-		patch(p, word, binary.BigEndian.Uint16(p[8:]))
+		patch(p, 1<<8, 0) // the limit is the first byte of a word
 	case 6:
 		p[7]--
 	}

@@ -26,11 +26,12 @@ type Port struct {
 	dscp      [64]uint8
 	pcp       [8]uint8
 	perByte   uint64     // time of a byte on the wire, ns << 32
-	end       clock.Time // when the line is free, with rest, which is ns << 32
+	end       clock.Time // when the frame on the line ends, with rest, which is ns << 32
 	rest      uint32
-	sending   charge // of the frame on the line
-	unlearned uint64 // sources of a domain of which there were too many
-	urgent    []Ref  // pauses of the host of a station, and frames of the switch, which go first
+	free      clock.Time // when the line is free: the first ns behind that
+	sending   charge     // of the frame on the line
+	unlearned uint64     // sources of a domain of which there were too many
+	urgent    []Ref      // pauses of the host of a station, and frames of the switch, which go first
 	cfg       PortConfig
 	counters  Counters
 }
@@ -79,22 +80,14 @@ func (p *Port) priority(h *header) uint8 {
 // wake gives the port a turn, as soon as its line is free.
 func (p *Port) wake(now clock.Time) {
 	if d := &p.sw.due; d.Get(int(p.number)) > now {
-		d.Set(int(p.number), max(now, p.free()))
+		d.Set(int(p.number), max(now, p.free))
 	}
-}
-
-// free returns when the line is.
-func (p *Port) free() clock.Time {
-	if p.rest > 0 {
-		return p.end + 1
-	}
-	return p.end
 }
 
 // turn sends what comes next, if the line is free.
 func (p *Port) turn(now clock.Time) {
-	if free := p.free(); free > now {
-		p.sw.due.Set(int(p.number), free)
+	if p.free > now {
+		p.sw.due.Set(int(p.number), p.free)
 		return
 	}
 	p.sent(now)
@@ -142,7 +135,9 @@ func (p *Port) put(now clock.Time, priority uint8, f Ref, n int, marked bool) {
 	c := &p.counters.Priority[priority]
 	c.OutFrames++
 	c.OutBytes += uint64(n)
-	if h := &s.store.frames[f]; h.refs > 1 { // it waits at other ports too
+	h := &s.store.frames[f]
+	dress := !s.crossed && (p.relay != nil || h.tagged)
+	if h.refs > 1 { // it waits at other ports too
 		h.refs--
 		f = s.store.again(f)
 	} else {
@@ -152,7 +147,7 @@ func (p *Port) put(now clock.Time, priority uint8, f Ref, n int, marked bool) {
 		c.Marked++
 		mark(s.store.Head(f))
 	}
-	if !s.crossed && (p.relay != nil || s.store.frames[f].tagged) {
+	if dress {
 		p.dress(f)
 		n = s.store.Len(f)
 	}
@@ -191,13 +186,16 @@ func (p *Port) dress(f Ref) {
 
 // transmit puts a frame of n bytes on the line, which is free.
 func (p *Port) transmit(now clock.Time, f Ref, n int) {
-	if p.free() < now { // it has been idle
+	if p.free < now { // it has been idle
 		p.end, p.rest = now, 0
 	}
 	total := uint64(p.rest) + uint64(max(n, shortest)+onWire)*p.perByte
 	p.end += clock.Time(total >> 32)
 	p.rest = uint32(total)
-	p.sw.out = append(p.sw.out, Departure{Frame: f, Port: int(p.number), At: p.free().Add(p.cfg.Delay)})
+	if p.free = p.end; p.rest > 0 {
+		p.free++
+	}
+	p.sw.out = append(p.sw.out, Departure{Frame: f, Port: int(p.number), At: p.free.Add(p.cfg.Delay)})
 }
 
 // Counters returns the port's.

@@ -23,7 +23,7 @@ type Route struct {
 // routes are those of a switch.
 type routes struct {
 	lengths [2][]int // of prefixes of IPv4 and IPv6, the longest first
-	to      map[netip.Prefix]hop
+	to      map[netip.Prefix]*hop
 	recent  [recentHops]recent
 }
 
@@ -44,7 +44,7 @@ type hop struct {
 
 // SetRoutes replaces the routes. Nothing changes if there is an error, a *FieldError.
 func (s *Switch) SetRoutes(all []Route) error {
-	r := routes{to: make(map[netip.Prefix]hop, len(all))}
+	r := routes{to: make(map[netip.Prefix]*hop, len(all))}
 	for i, x := range all {
 		field := func(name string) string { return fmt.Sprintf("routes[%d].%s", i, name) }
 		prefix := x.Prefix.Masked()
@@ -54,7 +54,7 @@ func (s *Switch) SetRoutes(all []Route) error {
 		if _, there := r.to[prefix]; there {
 			return bad(field("Prefix"), x.Prefix, "one that no other route has")
 		}
-		h := hop{mac: x.MAC}
+		h := &hop{mac: x.MAC}
 		for _, n := range x.Ports {
 			if n < 0 || n >= len(s.ports) {
 				return bad(field("Ports"), n, fmt.Sprintf("0 to %d", len(s.ports)-1))
@@ -81,35 +81,35 @@ func (s *Switch) SetRoutes(all []Route) error {
 	return nil
 }
 
-// next returns the next hop of a packet.
-func (r *routes) next(h *header, b []byte) (hop, bool) {
+// next returns the next hop of a packet; nil: there is none.
+func (r *routes) next(h *header, b []byte) *hop {
 	if h.version != 4 {
 		return r.find(h.to(b))
 	}
 	to := binary.BigEndian.Uint32(b[h.network+16:])
 	x := &r.recent[to*0x9e3779b1>>26]
 	if x.to == to && to != 0 {
-		return x.hop, true
+		return &x.hop
 	}
-	next, ok := r.find(h.to(b))
-	if ok {
-		*x = recent{to, next}
+	next := r.find(h.to(b))
+	if next != nil {
+		*x = recent{to, *next}
 	}
-	return next, ok
+	return next
 }
 
-// find returns the next hop of packets to an address.
-func (r *routes) find(a netip.Addr) (hop, bool) {
+// find returns the next hop of packets to an address; nil: there is none.
+func (r *routes) find(a netip.Addr) *hop {
 	for _, n := range r.lengths[a.BitLen()/128] {
 		prefix, err := a.Prefix(n)
 		if err != nil {
 			continue
 		}
-		if h, ok := r.to[prefix]; ok {
-			return h, true
+		if h := r.to[prefix]; h != nil {
+			return h
 		}
 	}
-	return hop{}, false
+	return nil
 }
 
 // route changes a frame to the switch as a router does, and returns the port where it leaves, as a bit. None: it is counted why.
@@ -118,8 +118,8 @@ func (s *Switch) route(p *Port, h *header, b []byte, f Ref) uint64 {
 		p.counters.Dropped.NoRoute++
 		return 0
 	}
-	next, ok := s.routes.next(h, b)
-	if !ok {
+	next := s.routes.next(h, b)
+	if next == nil {
 		p.counters.Dropped.NoRoute++
 		return 0
 	}
@@ -133,11 +133,13 @@ func (s *Switch) route(p *Port, h *header, b []byte, f Ref) uint64 {
 		return 0
 	}
 	o := &s.ports[n]
-	if next.mac == (eth.MAC{}) {
-		next.mac = o.cfg.Peer
+	to := &next.mac
+	if *to == (eth.MAC{}) {
+		to = &o.cfg.Peer
 	}
 	h.hop(b)
-	*(*eth.MAC)(b), *(*eth.MAC)(b[len(next.mac):]) = next.mac, s.cfg.MAC
+	*(*eth.MAC)(b) = *to
+	*(*eth.MAC)(b[len(to):]) = s.cfg.MAC
 	s.store.frames[f].vlan = o.cfg.PVID
 	return 1 << n
 }
@@ -145,6 +147,13 @@ func (s *Switch) route(p *Port, h *header, b []byte, f Ref) uint64 {
 // spread chooses one of several ports for a flow, of those that are up and may send; -1: none is. Flows of a port that goes down
 // move, and with them some others.
 func (s *Switch) spread(ports uint64, h *header, b []byte) int {
+	if ports != 0 && ports&(ports-1) == 0 {
+		n := bits.TrailingZeros64(ports)
+		if p := &s.ports[n]; p.down || p.mute {
+			return -1
+		}
+		return n
+	}
 	up := uint64(0)
 	for set := ports; set != 0; set &= set - 1 {
 		if n := bits.TrailingZeros64(set); !s.ports[n].down && !s.ports[n].mute {

@@ -164,8 +164,12 @@ func TestSwitch_SetRoutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for a, want := range map[string]uint64{"192.0.2.1": 1, "10.0.0.3": 2, "10.0.0.2": 4, "2001:db8::1": 8, "2001:db9::1": 0} {
-		if h, _ := r.sw.routes.find(netip.MustParseAddr(a)); h.ports != want {
-			t.Errorf("%s leaves by ports %b, want %b", a, h.ports, want)
+		got := hop{}
+		if h := r.sw.routes.find(netip.MustParseAddr(a)); h != nil {
+			got = *h
+		}
+		if got.ports != want {
+			t.Errorf("%s leaves by ports %b, want %b", a, got.ports, want)
 		}
 	}
 	for want, bad := range map[string]Route{

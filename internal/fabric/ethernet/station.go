@@ -117,7 +117,7 @@ func (s *Station) take(now clock.Time, h *header, priority uint8, f Ref) bool {
 		return true
 	}
 	s.settle(now, MostPorts)
-	if !s.enqueue(now, p, h, f, priority, 1<<n) {
+	if !s.enqueue(now, p, h, f, s.store.Len(f), priority, 1<<n) {
 		s.store.Drop(f)
 	}
 	return true
@@ -134,7 +134,7 @@ func (s *Station) link(h *header, f Ref) int {
 // leaves puts a frame on the line at once, if that is free and nothing waits for it; it needs no room then.
 func (s *Station) leaves(now clock.Time, link int, priority uint8, f Ref) bool {
 	w := &s.ports[link]
-	if w.backlog|w.flow.Held() != 0 || w.down || w.mute || len(w.urgent) > 0 || w.free() > now || w.flow.Ready(now) {
+	if w.backlog|w.flow.Held() != 0 || w.down || w.mute || len(w.urgent) > 0 || w.free > now || w.flow.Ready(now) {
 		return false
 	}
 	s.settle(now, MostPorts)

@@ -19,7 +19,7 @@ type late struct {
 // straight lets a frame go straight to a port's line that is free, where nothing is before it, instead of into a queue; false: it cannot.
 // Nothing else may happen at the switch at the same time. Such a frame is not marked, since the queue is empty.
 func (p *Port) straight(now clock.Time, priority uint8, f Ref, n int) bool {
-	if p.backlog|p.flow.Held() != 0 || p.hung || len(p.urgent) > 0 || p.free() > now {
+	if p.backlog|p.flow.Held() != 0 || p.hung || len(p.urgent) > 0 || p.free > now {
 		return false
 	}
 	if p.sent(now); p.flow.Ready(now) {
@@ -36,7 +36,7 @@ func (p *Port) straight(now clock.Time, priority uint8, f Ref, n int) bool {
 
 // next returns when the port wants its turn behind a frame that it has just put on the line.
 func (p *Port) next() clock.Time {
-	s, free := p.sw, p.free()
+	s, free := p.sw, p.free
 	if p.backlog != 0 || len(p.urgent) > 0 || p.flow.Repeats() != clock.Never || p.flow.Ready(free) {
 		return free
 	}
@@ -53,14 +53,18 @@ func (p *Port) next() clock.Time {
 // settle gives back the room of frames that have left before a time, and of those that have at that time at ports with lower numbers than
 // one: those have their turns first.
 func (s *Switch) settle(now clock.Time, port int) {
-	if s.late.first > now {
-		return
+	if s.late.first <= now {
+		s.giveBack(now, port)
 	}
+}
+
+// giveBack is settle where something has left.
+func (s *Switch) giveBack(now clock.Time, port int) {
 	s.late.first = clock.Never
 	for set := s.late.ports; set != 0; set &= set - 1 {
 		i := bits.TrailingZeros64(set)
 		p := &s.ports[i]
-		if free := p.free(); free < now || free == now && i < port {
+		if free := p.free; free < now || free == now && i < port {
 			p.giveBack(now)
 		} else {
 			s.late.first = clock.Min(s.late.first, free)
@@ -82,7 +86,7 @@ func (s *Switch) expect(port, group uint8) {
 		i := bits.TrailingZeros64(set)
 		if p := &s.ports[i]; p.sending.port == port && p.sending.group == group {
 			s.late.ports &^= 1 << i
-			s.due.Set(i, clock.Min(s.due.Get(i), p.free()))
+			s.due.Set(i, clock.Min(s.due.Get(i), p.free))
 		}
 	}
 }

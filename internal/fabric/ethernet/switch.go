@@ -186,7 +186,7 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 		c := &p.counters.Priority[priority]
 		c.InFrames++
 		c.InBytes += uint64(n)
-		if to := s.forward(now, p, &h, b, f); to != 0 && s.enqueue(now, p, &h, f, priority, to) {
+		if to := s.forward(now, p, &h, b, f); to != 0 && s.enqueue(now, p, &h, f, n, priority, to) {
 			return
 		}
 	}
@@ -254,10 +254,9 @@ func (s *Switch) members(to uint64, h *header, f Ref) (ports uint64) {
 	return ports
 }
 
-// enqueue puts a frame into the queues of ports; false: it has no room in any.
-func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, priority uint8, to uint64) bool {
+// enqueue puts a frame of n bytes into the queues of ports; false: it has no room in any.
+func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, n int, priority uint8, to uint64) bool {
 	s.settle(now, 0)
-	n := s.store.Len(f)
 	group := p.groupOf(priority)
 	lossless := p.pausing>>group&1 != 0
 	refs := 0
