@@ -139,6 +139,7 @@ func (h *leanHost) take(now clock.Time, r ethernet.Ref) {
 	switch f := h.sender(bth.DestQP()); {
 	case f == nil:
 		h.data(now, h.receiver(bth.DestQP()), b, h.Store.Len(r)-headers)
+		h.calm = len(h.notices) == 0
 	case bth.Opcode() == ib.CNP:
 		h.notified(now, f)
 	default:
@@ -335,7 +336,7 @@ func (h *leanHost) send(now clock.Time, priority uint8) {
 	}
 	r, b := h.Store.Reserve(afterB, bytes+ib.ICRCLen)
 	*(*[afterB]byte)(b) = h.packet
-	ask := x.next == x.total-1 || x.window.size == x.next-x.acked+1 || x.next%int64(h.nic.AckEvery) == int64(h.nic.AckEvery)-1
+	ask := x.next == x.total-1 || x.window.size == x.next-x.acked+1 || (x.next+1)%int64(h.nic.AckEvery) == 0
 	ib.BTH(b[bthAt:]).Encode(ib.RCWriteMiddle, false, ask, 0, pkey, receivingNumber(f.there), ib.PSN(x.next)&ib.PSNMask)
 	h.hand(now, priority, r)
 	f.packets++

@@ -28,6 +28,7 @@ type lane struct {
 	head  uint32   // the first; counts on
 	count uint32
 	at    clock.Time // when the first arrives; clock.Never: there is none
+	last  clock.Time // when the last arrives, if there is one
 	node  uint32
 	way   int32 // its number among those to switches; -1: the port is a station's
 	port  uint8
@@ -60,31 +61,22 @@ func (a *arrivals) add(node, ports int, station bool) int {
 // first returns when the first arrives at a switch.
 func (a *arrivals) first() clock.Time { return a.due.First() }
 
-// push puts a frame into a lane. It returns the station to which that leads, if the frame is the first there.
-func (a *arrivals) push(number int, at clock.Time, f Ref) (station int, first bool) {
+// push puts a frame into a lane. It returns the station to which that leads, if the frame is the first there; -1: it is not, or the lane
+// leads to a switch.
+func (a *arrivals) push(number int, at clock.Time, f Ref) (station int) {
 	l := &a.lanes[number]
-	if int(l.count) == len(l.ring) {
-		l.grow()
+	if !l.push(at, f) {
+		return -1
 	}
-	i := l.count
-	for ; i > 0 && l.place(i-1).at > at; i-- { // not over a link, whose frames arrive one after the other
-		*l.place(i) = *l.place(i - 1)
-	}
-	*l.place(i) = coming{at, f}
-	l.count++
-	if i > 0 {
-		return 0, false
-	}
-	l.at = at
 	if l.way < 0 {
-		return int(l.node), true
+		return int(l.node)
 	}
 	way := int(l.way)
 	if first := a.due.First(); at < first || at == first && way < a.next {
 		a.next = way
 	}
 	a.due.Set(way, at)
-	return 0, false
+	return -1
 }
 
 // pop removes the first frame to a switch, which must be there.
@@ -114,6 +106,27 @@ func (a *arrivals) peek() Ref {
 		return l.place(0).frame
 	}
 	return 0
+}
+
+// push puts a frame where its time is, and reports whether it is the first now.
+func (l *lane) push(at clock.Time, f Ref) (first bool) {
+	if int(l.count) == len(l.ring) {
+		l.grow()
+	}
+	i := l.count
+	l.count++
+	if i == 0 || at >= l.last { // as over a link, whose frames arrive one after the other
+		l.last = at
+	} else {
+		for ; i > 0 && l.place(i-1).at > at; i-- {
+			*l.place(i) = *l.place(i - 1)
+		}
+	}
+	*l.place(i) = coming{at, f}
+	if i == 0 {
+		l.at = at
+	}
+	return i == 0
 }
 
 // pop removes the first frame, which must be there.

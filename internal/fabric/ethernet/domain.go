@@ -140,7 +140,7 @@ func (d *Domain) Forget(at End) {
 
 // each calls do for each port of a switch that leads to another and is up.
 func (d *Domain) each(at int, do func(port, to int)) {
-	x := &d.fabric.nodes[d.nodes[at]]
+	x := d.fabric.nodes[d.nodes[at]]
 	for p, peer := range x.Peers {
 		if peer.Node >= 0 && d.index[peer.Node] >= 0 && !x.Switch.ports[p].down && !d.fabric.port(peer).down {
 			do(p, d.index[peer.Node])

@@ -22,7 +22,7 @@ type Fabric struct {
 	// Store has the frames of all nodes.
 	Store Store
 
-	nodes    []node
+	nodes    []*node
 	switches members // which of them are switches, and when they want their turns
 	stations members // and which are stations: when something arrives, they send, or their hosts want a turn
 	arrivals arrivals
@@ -76,7 +76,7 @@ func (f *Fabric) add(n node) int {
 	}
 	n.member = len(kind.all)
 	kind.all = append(kind.all, int32(len(f.nodes)))
-	f.nodes = append(f.nodes, n)
+	f.nodes = append(f.nodes, &n)
 	f.switches.due, f.stations.due = due.New(len(f.switches.all)), due.New(len(f.stations.all))
 	for i := range f.nodes {
 		f.Wake(i)
@@ -112,7 +112,7 @@ func (f *Fabric) Connect(a, b End) error {
 	if x.cfg.Delay != y.cfg.Delay {
 		return bad("Delay", y.cfg.Delay, fmt.Sprintf("%v as at the other end of the link", x.cfg.Delay))
 	}
-	m, n := &f.nodes[a.Node], &f.nodes[b.Node]
+	m, n := f.nodes[a.Node], f.nodes[b.Node]
 	m.Peers[a.Port], m.ways[a.Port] = b, int32(n.lane+b.Port)
 	n.Peers[b.Port], n.ways[b.Port] = a, int32(m.lane+a.Port)
 	return nil
@@ -122,7 +122,7 @@ func (f *Fabric) port(e End) *Port { return &f.nodes[e.Node].Switch.ports[e.Port
 
 // Send hands a frame to a station, which it is from now on; false: it has no room.
 func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
-	x := &f.nodes[station]
+	x := f.nodes[station]
 	ok := x.station.Send(now, r)
 	f.departs(now, x, station)
 	f.settle(x, station)
@@ -131,7 +131,7 @@ func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
 
 // SendAt is Send for a frame that is no pause and that has a priority, as the station's port would find.
 func (f *Fabric) SendAt(now clock.Time, station int, priority uint8, r Ref) bool {
-	x := &f.nodes[station]
+	x := f.nodes[station]
 	if !x.station.sendAt(now, priority, r) {
 		return false
 	}
@@ -148,11 +148,11 @@ func (f *Fabric) Arrive(at clock.Time, to End, r Ref) {
 
 // push puts a frame on the way to a port, by its lane.
 func (f *Fabric) push(lane int, at clock.Time, r Ref) {
-	node, first := f.arrivals.push(lane, at, r)
-	if !first {
+	node := f.arrivals.push(lane, at, r)
+	if node < 0 {
 		return
 	}
-	if x := &f.nodes[node]; at < x.arrives || at == x.arrives && lane < x.from {
+	if x := f.nodes[node]; at < x.arrives || at == x.arrives && lane < x.from {
 		x.arrives, x.from = at, lane
 		f.stations.due.Set(x.member, clock.Min(f.stations.due.Get(x.member), at))
 	}
@@ -176,7 +176,7 @@ func (f *Fabric) HasRoom() bool { return len(f.rooms) > 0 }
 
 // Wake notes that something was done to a node directly.
 func (f *Fabric) Wake(node int) {
-	x := &f.nodes[node]
+	x := f.nodes[node]
 	if x.station != nil {
 		f.settle(x, node)
 		return
@@ -200,7 +200,7 @@ func (f *Fabric) Visit(station int) (wants clock.Time) {
 
 // Want says when the host of a station wants its next turn, whatever arrives; clock.Never, as before: not on its own account.
 func (f *Fabric) Want(station int, at clock.Time) {
-	x := &f.nodes[station]
+	x := f.nodes[station]
 	x.wants, f.visited = at, 0
 	f.settle(x, station)
 }
@@ -235,7 +235,7 @@ func (f *Fabric) Advance(now clock.Time) {
 		case stations < switches:
 			i := f.stations.next()
 			f.AdvanceStation(stations, i)
-			f.settle(&f.nodes[i], i)
+			f.settle(f.nodes[i], i)
 		default:
 			f.AdvanceSwitches(switches)
 		}
@@ -263,13 +263,13 @@ func (f *Fabric) AdvanceSwitches(now clock.Time) {
 
 // StationDeadline returns when something happens next at a station, without its host.
 func (f *Fabric) StationDeadline(station int) clock.Time {
-	x := &f.nodes[station]
+	x := f.nodes[station]
 	return min(x.arrives, x.Switch.Deadline())
 }
 
 // AdvanceStation is Advance for a station that is visited. Nothing may have been left undone at switches that arrives until now.
 func (f *Fabric) AdvanceStation(now clock.Time, station int) {
-	x := &f.nodes[station]
+	x := f.nodes[station]
 	for {
 		turn := x.Switch.Deadline()
 		switch {
@@ -318,7 +318,7 @@ func (f *Fabric) stationTurn(now clock.Time, x *node, i int) {
 
 // arrive brings a frame to a switch.
 func (f *Fabric) arrive(a arrival) {
-	x := &f.nodes[a.node]
+	x := f.nodes[a.node]
 	apart := f.SwitchesDeadline() > a.at
 	s := x.Switch
 	s.apart = apart
@@ -337,7 +337,7 @@ func (f *Fabric) arrive(a arrival) {
 
 // turn lets a switch send.
 func (f *Fabric) turn(now clock.Time, i int) {
-	x := &f.nodes[i]
+	x := f.nodes[i]
 	x.Switch.Advance(now)
 	f.departs(now, x, i)
 	f.switches.due.Set(x.member, x.Switch.Deadline())

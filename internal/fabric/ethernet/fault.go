@@ -180,7 +180,7 @@ func (p *Port) Pauses() (obeys, asks pause.Scope) { return p.obeys, p.cfg.scope(
 
 // SetLoss makes links lose a share of the frames that leave a port, 0 to 1. It needs Random.
 func (f *Fabric) SetLoss(at End, share float64) {
-	x := &f.nodes[at.Node]
+	x := f.nodes[at.Node]
 	if x.loss == nil {
 		x.loss = make([]uint64, len(x.Peers))
 	}

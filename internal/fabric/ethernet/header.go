@@ -23,14 +23,15 @@ type header struct {
 // plain is what most frames have behind the addresses: no tag, and an IPv4 header without options.
 const plain = uint32(eth.TypeIPv4)<<8 | 0x45
 
-// parse looks at the first bytes of a frame, of at least an Ethernet header. What the lengths make impossible is not looked at.
+// parse looks at the first bytes of a frame, of at least an Ethernet header. What the lengths make impossible is not looked at. The header
+// must be a new one.
 func (h *header) parse(b []byte) bool {
+	h.dst, h.src, h.network = eth.MAC(b), eth.MAC(b[6:]), eth.EthernetLen
 	if len(b) >= eth.EthernetLen+eth.IPv4Len && binary.BigEndian.Uint32(b[macs:])>>8 == plain {
-		*h = header{dst: eth.MAC(b), src: eth.MAC(b[6:]), kind: eth.TypeIPv4, network: eth.EthernetLen, version: 4, class: b[macs+3],
-			hops: b[eth.EthernetLen+8]}
+		h.kind, h.version, h.class, h.hops = eth.TypeIPv4, 4, b[macs+3], b[eth.EthernetLen+8]
 		return true
 	}
-	*h = header{dst: eth.MAC(b), src: eth.MAC(b[6:]), kind: eth.EtherType(binary.BigEndian.Uint16(b[macs:])), network: eth.EthernetLen}
+	h.kind = eth.EtherType(binary.BigEndian.Uint16(b[macs:]))
 	if h.kind == eth.TypeVLAN {
 		if len(b) < eth.EthernetLen+eth.VLANLen {
 			return false

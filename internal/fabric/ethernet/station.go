@@ -134,7 +134,7 @@ func (s *Station) link(h *header, f Ref) int {
 // leaves puts a frame on the line at once, if that is free and nothing waits for it; it needs no room then.
 func (s *Station) leaves(now clock.Time, link int, priority uint8, f Ref) bool {
 	w := &s.ports[link]
-	if w.backlog|w.flow.Held() != 0 || w.down || w.mute || len(w.urgent) > 0 || w.free > now || w.flow.Ready(now) {
+	if !w.idle(now) || w.down || w.mute || len(w.urgent) > 0 || w.flow.Ready(now) {
 		return false
 	}
 	s.settle(now, MostPorts)
@@ -156,7 +156,7 @@ func (s *Station) pass(now clock.Time, link uint8, f Ref) bool {
 	}
 	var h header
 	n := s.store.Len(f)
-	if !h.parse(s.store.Head(f)) || h.pause() || s.Slow != nil && h.slow() || n > p.cfg.MTU+h.network {
+	if !h.parse(s.store.Head(f)) || h.version == 0 && (h.pause() || s.Slow != nil && h.slow()) || n > p.cfg.MTU+h.network {
 		return false
 	}
 	priority := p.priority(&h)

@@ -16,10 +16,13 @@ type late struct {
 	first clock.Time // when the first of their lines is free; not before, at least
 }
 
-// straight lets a frame go straight to a port's line that is free, where nothing is before it, instead of into a queue; false: it cannot.
+// idle reports whether a port's line is free, and no frames wait and no priority is paused.
+func (p *Port) idle(now clock.Time) bool { return p.free <= now && p.backlog|p.flow.Held() == 0 }
+
+// straight lets a frame go straight to the line of a port that is idle, instead of into a queue; false: it cannot, as others are first.
 // Nothing else may happen at the switch at the same time. Such a frame is not marked, since the queue is empty.
 func (p *Port) straight(now clock.Time, priority uint8, f Ref, n int) bool {
-	if p.backlog|p.flow.Held() != 0 || p.hung || len(p.urgent) > 0 || p.free > now {
+	if p.hung || len(p.urgent) > 0 {
 		return false
 	}
 	if p.sent(now); p.flow.Ready(now) {

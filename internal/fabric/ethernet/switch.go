@@ -171,11 +171,7 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 		d.Down++
 	case !h.parse(b):
 		d.Malformed++
-	case h.pause():
-		p.control(now, b)
-	case s.LLDP != nil && h.kind == lldp.EtherType && h.dst == lldp.NearestBridge:
-		s.LLDP(now, port, b)
-	case s.Slow != nil && h.slow() && s.Slow(now, port, b):
+	case h.version == 0 && s.listen(now, p, &h, b):
 	case p.deaf:
 		d.Inactive++
 	case n > p.cfg.Limit+h.network:
@@ -191,6 +187,20 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 		}
 	}
 	s.store.Drop(f)
+}
+
+// listen takes a frame that is for the switch itself: pauses, and what LLDP and Slow take; false: it is none.
+func (s *Switch) listen(now clock.Time, p *Port, h *header, b []byte) bool {
+	switch {
+	case h.pause():
+		p.control(now, b)
+	case s.LLDP != nil && h.kind == lldp.EtherType && h.dst == lldp.NearestBridge:
+		s.LLDP(now, int(p.number), b)
+	case s.Slow != nil && h.slow() && s.Slow(now, int(p.number), b):
+	default:
+		return false
+	}
+	return true
 }
 
 // forward returns the ports where a frame leaves, of which b are the first bytes, bit n for port n. None: it is counted why.
@@ -288,9 +298,12 @@ func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, n int, prior
 		return false
 	}
 	x := &s.store.frames[f]
-	x.charge, x.class, x.refs, x.tagged = charge{uint32(n), p.number, group}, priority, uint8(refs), h.tagged
-	if s.apart && refs == 1 && s.ports[bits.TrailingZeros64(to)].straight(now, priority, f, n) {
-		return true
+	x.size, x.port, x.group = uint32(n), p.number, group
+	x.class, x.refs, x.tagged = priority, uint8(refs), h.tagged
+	if s.apart && refs == 1 {
+		if o := &s.ports[bits.TrailingZeros64(to)]; o.idle(now) && o.straight(now, priority, f, n) {
+			return true
+		}
 	}
 	for ; to != 0; to &= to - 1 {
 		o := &s.ports[bits.TrailingZeros64(to)]
