@@ -136,9 +136,10 @@ func (h *leanHost) deadline() clock.Time {
 func (h *leanHost) take(now clock.Time, r ethernet.Ref) {
 	b := h.Store.Head(r)
 	bth := ib.BTH(b[bthAt:])
-	switch f := h.sender(bth.DestQP()); {
+	to := bth.DestQP()
+	switch f := h.sender(to); {
 	case f == nil:
-		h.data(now, h.receiver(bth.DestQP()), b, h.Store.Len(r)-headers)
+		h.data(now, h.receiver(to), b, h.Store.Len(r)-headers)
 		h.calm = len(h.notices) == 0
 	case bth.Opcode() == ib.CNP:
 		h.notified(now, f)
@@ -156,7 +157,7 @@ func follow(near int64, psn ib.PSN) int64 {
 // data takes a packet with a payload.
 func (h *leanHost) data(now clock.Time, f *receiving, b []byte, bytes int) {
 	h.last.receives = f
-	x := f.lean
+	x, b := f.lean, b[:afterB]
 	bth := ib.BTH(b[bthAt:])
 	if eth.Marked(eth.IPv4(b[ipAt:]).ToS()) {
 		f.marked++

@@ -11,11 +11,14 @@ import (
 
 // Times are when each of some members wants its turn: a tree whose nodes are the earlier of the two below them. The zero value has
 // no members.
-type Times struct{ at []clock.Time }
+type Times struct {
+	at    []clock.Time
+	first clock.Time // the tree's root again, which is asked most
+}
 
 // New returns the times of n members, who want none so far.
 func New(n int) Times {
-	d := Times{make([]clock.Time, 2<<bits.Len(uint(max(n, 1)-1)))}
+	d := Times{make([]clock.Time, 2<<bits.Len(uint(max(n, 1)-1))), clock.Never}
 	for i := range d.at {
 		d.at[i] = clock.Never
 	}
@@ -31,6 +34,7 @@ func (d *Times) Set(i int, at clock.Time) {
 	for x := node(all, n); *x != at; x = node(all, n) {
 		*x = at
 		if n == 1 {
+			d.first = at
 			return
 		}
 		at = min(at, *node(all, n^1))
@@ -53,7 +57,7 @@ func (d *Times) Prefetch() {
 }
 
 // First returns the earliest.
-func (d *Times) First() clock.Time { return d.at[1] }
+func (d *Times) First() clock.Time { return d.first }
 
 // Rest returns the earliest of all members but i.
 func (d *Times) Rest(i int) clock.Time {
@@ -68,7 +72,7 @@ func (d *Times) Rest(i int) clock.Time {
 
 // Next returns the member with the earliest, the one with the lowest number of several.
 func (d *Times) Next() int {
-	n, first, half := uint(1), d.at[1], uint(len(d.at))/2
+	n, first, half := uint(1), d.first, uint(len(d.at))/2
 	all := unsafe.Pointer(unsafe.SliceData(d.at))
 	for n < half {
 		n *= 2

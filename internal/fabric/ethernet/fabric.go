@@ -51,6 +51,7 @@ type node struct {
 	wants   clock.Time // when the host of a station wants its turn
 	arrives clock.Time // when the next frame arrives at a station
 	from    int        // by which lane
+	busy    int        // on how many lanes to a station there are frames
 }
 
 // AddSwitch adds a switch, whose store must be the fabric's, and returns its number.
@@ -132,6 +133,13 @@ func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
 // SendAt is Send for a frame that is no pause and that has a priority, as the station's port would find.
 func (f *Fabric) SendAt(now clock.Time, station int, priority uint8, r Ref) bool {
 	x := f.nodes[station]
+	if way := x.ways[wire]; x.station.host == 1 && way >= 0 && x.loss == nil {
+		if at, ok := x.station.sendAtOnce(now, priority, r); ok { // as nearly always
+			f.push(int(way), at, r)
+			f.settle(x, station)
+			return true
+		}
+	}
 	if !x.station.sendAt(now, priority, r) {
 		return false
 	}
@@ -152,7 +160,11 @@ func (f *Fabric) push(lane int, at clock.Time, r Ref) {
 	if node < 0 {
 		return
 	}
-	if x := f.nodes[node]; at < x.arrives || at == x.arrives && lane < x.from {
+	x := f.nodes[node]
+	if f.arrivals.lanes[lane].count == 1 {
+		x.busy++
+	}
+	if at < x.arrives || at == x.arrives && lane < x.from {
 		x.arrives, x.from = at, lane
 		f.stations.due.Set(x.member, clock.Min(f.stations.due.Get(x.member), at))
 	}
@@ -283,8 +295,14 @@ func (f *Fabric) AdvanceStation(now clock.Time, station int) {
 		a := l.pop()
 		if l.count > 0 {
 			f.Store.prefetch(l.place(0).frame)
+		} else {
+			x.busy--
 		}
-		x.from, x.arrives = f.arrivals.earliest(x)
+		if x.busy > 1 || x.busy == 1 && l.count == 0 {
+			x.from, x.arrives = f.arrivals.earliest(x)
+		} else {
+			x.arrives = l.at
+		}
 		f.reach(x, a)
 	}
 }
@@ -341,44 +359,4 @@ func (f *Fabric) turn(now clock.Time, i int) {
 	x.Switch.Advance(now)
 	f.departs(now, x, i)
 	f.switches.due.Set(x.member, x.Switch.Deadline())
-}
-
-// departs takes what leaves a node.
-func (f *Fabric) departs(now clock.Time, x *node, i int) {
-	s := x.Switch
-	for s.taken < len(s.out) {
-		d := s.out[s.taken]
-		s.taken++
-		if way := x.ways[d.Port]; way >= 0 && x.loss == nil { // as nearly always
-			f.push(int(way), d.At, d.Frame)
-		} else {
-			f.depart(now, x, i, d)
-		}
-	}
-	s.out, s.taken = s.out[:0], 0
-}
-
-// depart takes a frame that leaves a node, by whatever port.
-func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
-	to, lane := x.Peers[d.Port], int(x.ways[d.Port])
-	if x.station != nil && d.Port == x.station.host && f.Deliver != nil {
-		if to, lane = (End{i, d.Port}), x.lane+d.Port; d.At <= now {
-			f.Deliver(now, to, d.Frame)
-			return
-		}
-	}
-	switch {
-	case x.loss != nil && f.lose(x, d.Port):
-		if to.Node < 0 {
-			to = End{i, d.Port}
-		}
-		f.port(to).counters.Dropped.Lost++
-		f.Store.Drop(d.Frame)
-	case to.Node >= 0:
-		f.push(lane, d.At, d.Frame)
-	case f.Away != nil:
-		f.Away(d.At, End{i, d.Port}, d.Frame)
-	default: // nobody is there
-		f.Store.Drop(d.Frame)
-	}
 }

@@ -26,7 +26,9 @@ const plain = uint32(eth.TypeIPv4)<<8 | 0x45
 // parse looks at the first bytes of a frame, of at least an Ethernet header. What the lengths make impossible is not looked at. The header
 // must be a new one.
 func (h *header) parse(b []byte) bool {
-	h.dst, h.src, h.network = eth.MAC(b), eth.MAC(b[6:]), eth.EthernetLen
+	h.dst = eth.MAC(b[:6])
+	h.src = eth.MAC(b[6:macs])
+	h.network = eth.EthernetLen
 	if len(b) >= eth.EthernetLen+eth.IPv4Len && binary.BigEndian.Uint32(b[macs:])>>8 == plain {
 		h.kind, h.version, h.class, h.hops = eth.TypeIPv4, 4, b[macs+3], b[eth.EthernetLen+8]
 		return true

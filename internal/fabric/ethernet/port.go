@@ -186,6 +186,11 @@ func (p *Port) dress(f Ref) {
 
 // transmit puts a frame of n bytes on the line, which is free.
 func (p *Port) transmit(now clock.Time, f Ref, n int) {
+	p.sw.out = append(p.sw.out, Departure{Frame: f, Port: int(p.number), At: p.occupy(now, n)})
+}
+
+// occupy is transmit for whoever takes the frame along. It returns when that arrives at the other end.
+func (p *Port) occupy(now clock.Time, n int) clock.Time {
 	if p.free < now { // it has been idle
 		p.end, p.rest = now, 0
 	}
@@ -195,7 +200,7 @@ func (p *Port) transmit(now clock.Time, f Ref, n int) {
 	if p.free = p.end; p.rest > 0 {
 		p.free++
 	}
-	p.sw.out = append(p.sw.out, Departure{Frame: f, Port: int(p.number), At: p.free.Add(p.cfg.Delay)})
+	return p.free.Add(p.cfg.Delay)
 }
 
 // Counters returns the port's.

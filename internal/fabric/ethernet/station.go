@@ -90,11 +90,17 @@ func (s *Station) Send(now clock.Time, f Ref) bool {
 	return s.take(now, &h, p.priority(&h), f)
 }
 
+// sendAtOnce is sendAt at a station with one link, for whoever takes the frame along if it leaves at once: then it returns when that
+// arrives at the other end. false: nothing has happened.
+func (s *Station) sendAtOnce(now clock.Time, priority uint8, f Ref) (arrives clock.Time, ok bool) {
+	if s.ports[s.host].xoff>>priority&1 != 0 {
+		return 0, false
+	}
+	return s.occupy(now, wire, priority, f)
+}
+
 // sendAt is Send for a frame that is no pause and whose priority is known.
 func (s *Station) sendAt(now clock.Time, priority uint8, f Ref) bool {
-	if s.host == 1 && s.ports[1].xoff>>priority&1 == 0 && s.leaves(now, wire, priority, f) {
-		return true
-	}
 	var h header
 	h.parse(s.store.Head(f))
 	return s.take(now, &h, priority, f)
@@ -133,9 +139,18 @@ func (s *Station) link(h *header, f Ref) int {
 
 // leaves puts a frame on the line at once, if that is free and nothing waits for it; it needs no room then.
 func (s *Station) leaves(now clock.Time, link int, priority uint8, f Ref) bool {
+	at, ok := s.occupy(now, link, priority, f)
+	if ok {
+		s.out = append(s.out, Departure{Frame: f, Port: link, At: at})
+	}
+	return ok
+}
+
+// occupy is leaves for whoever takes the frame along. It returns when that arrives at the other end.
+func (s *Station) occupy(now clock.Time, link int, priority uint8, f Ref) (arrives clock.Time, ok bool) {
 	w := &s.ports[link]
 	if !w.idle(now) || w.down || w.mute || len(w.urgent) > 0 || w.flow.Ready(now) {
-		return false
+		return 0, false
 	}
 	s.settle(now, MostPorts)
 	w.sent(now)
@@ -144,8 +159,7 @@ func (s *Station) leaves(now clock.Time, link int, priority uint8, f Ref) bool {
 	c := &w.counters.Priority[priority]
 	c.OutFrames++
 	c.OutBytes += uint64(n)
-	w.transmit(now, f, n)
-	return true
+	return w.occupy(now, n), true
 }
 
 // pass counts a frame that has arrived and that the host takes at once; false: it has to go through the station's queues.

@@ -125,7 +125,8 @@ func (s *Store) Size() int {
 // Head returns a frame's first bytes, its headers among them, in the store's own memory.
 func (s *Store) Head(r Ref) []byte {
 	h := &s.frames[r]
-	return s.bytes(uint32(r))[h.start:min(int(h.start)+int(h.kept), cellSize)]
+	first := uint(h.start)
+	return s.bytes(uint32(r))[first:min(first+uint(h.kept), cellSize)]
 }
 
 // Append adds the bytes of a frame that the store keeps to b.
