@@ -63,7 +63,7 @@ func (a *arrivals) first() clock.Time { return a.due.First() }
 
 // push puts a frame into a lane. It returns the station to which that leads, if the frame is the first there; -1: it is not, or the lane
 // leads to a switch.
-func (a *arrivals) push(number int, at clock.Time, f Ref) (station int) {
+func (a *arrivals) push(number int32, at clock.Time, f Ref) (station int) {
 	l := &a.lanes[number]
 	if !l.push(at, f) {
 		return -1
@@ -89,12 +89,11 @@ func (a *arrivals) pop() arrival {
 }
 
 // earliest returns the lane to a station from which a frame arrives first, and when; clock.Never: there is none.
-func (a *arrivals) earliest(x *node) (number int, at clock.Time) {
+func (a *arrivals) earliest(x *node) (number int32, at clock.Time) {
 	at = clock.Never
-	lanes := a.lanes[x.lane : x.lane+len(x.ways)]
-	for i := range lanes {
-		if lanes[i].at < at {
-			number, at = x.lane+i, lanes[i].at
+	for i := x.lane; i < x.lane+int32(len(x.ways)); i++ {
+		if first := a.lanes[i].at; first < at {
+			number, at = i, first
 		}
 	}
 	return number, at

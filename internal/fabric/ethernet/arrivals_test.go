@@ -36,7 +36,7 @@ func TestArrivals(t *testing.T) {
 			continue
 		}
 		x := sent{now + clock.Time([]int{88, 177, 1088, 1176, 0}[random.IntN(5)]), random.IntN(len(a.lanes)), i}
-		a.push(x.lane, x.at, Ref(i))
+		a.push(int32(x.lane), x.at, Ref(i))
 		at, _ := slices.BinarySearchFunc(want, x, func(y, x sent) int {
 			if y.at < x.at || y.at == x.at && y.lane <= x.lane {
 				return -1

@@ -9,7 +9,7 @@ func (f *Fabric) departs(now clock.Time, x *node, i int) {
 		d := s.out[s.taken]
 		s.taken++
 		if way := x.ways[d.Port]; way >= 0 && x.loss == nil { // as nearly always
-			f.push(int(way), d.At, d.Frame)
+			f.push(way, d.At, d.Frame)
 		} else {
 			f.depart(now, x, i, d)
 		}
@@ -19,9 +19,9 @@ func (f *Fabric) departs(now clock.Time, x *node, i int) {
 
 // depart takes a frame that leaves a node, by whatever port.
 func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
-	to, lane := x.Peers[d.Port], int(x.ways[d.Port])
+	to, lane := x.Peers[d.Port], x.ways[d.Port]
 	if x.station != nil && d.Port == x.station.host && f.Deliver != nil {
-		if to, lane = (End{i, d.Port}), x.lane+d.Port; d.At <= now {
+		if to, lane = (End{i, d.Port}), x.lane+int32(d.Port); d.At <= now {
 			f.Deliver(now, to, d.Frame)
 			return
 		}

@@ -43,15 +43,15 @@ func (m *members) next() int { return int(m.all[m.due.Next()]) }
 type node struct {
 	Site
 	station *Station   // nil: it is a switch
-	member  int        // its number among those
-	lane    int        // the first of those towards its ports
+	member  int32      // its number among those
+	lane    int32      // the first of those towards its ports
 	ways    []int32    // by port: the lane towards what is at the other end of its link; -1: nothing is, or the port is at a host
 	loss    []uint64   // by port, 2^64 of the share of frames that its link loses; nil: none
 	told    bool       // it is among those with room again
 	wants   clock.Time // when the host of a station wants its turn
 	arrives clock.Time // when the next frame arrives at a station
-	from    int        // by which lane
-	busy    int        // on how many lanes to a station there are frames
+	from    int32      // by which lane
+	busy    int32      // on how many lanes to a station there are frames
 }
 
 // AddSwitch adds a switch, whose store must be the fabric's, and returns its number.
@@ -66,7 +66,7 @@ func (f *Fabric) add(n node) int {
 	for range n.ports {
 		n.Peers = append(n.Peers, End{Node: -1})
 	}
-	n.lane = f.arrivals.add(len(f.nodes), len(n.ports), n.station != nil)
+	n.lane = int32(f.arrivals.add(len(f.nodes), len(n.ports), n.station != nil))
 	for range n.ports {
 		n.ways = append(n.ways, -1)
 	}
@@ -75,7 +75,7 @@ func (f *Fabric) add(n node) int {
 	if n.station != nil {
 		kind = &f.stations
 	}
-	n.member = len(kind.all)
+	n.member = int32(len(kind.all))
 	kind.all = append(kind.all, int32(len(f.nodes)))
 	f.nodes = append(f.nodes, &n)
 	f.switches.due, f.stations.due = due.New(len(f.switches.all)), due.New(len(f.stations.all))
@@ -114,8 +114,8 @@ func (f *Fabric) Connect(a, b End) error {
 		return bad("Delay", y.cfg.Delay, fmt.Sprintf("%v as at the other end of the link", x.cfg.Delay))
 	}
 	m, n := f.nodes[a.Node], f.nodes[b.Node]
-	m.Peers[a.Port], m.ways[a.Port] = b, int32(n.lane+b.Port)
-	n.Peers[b.Port], n.ways[b.Port] = a, int32(m.lane+a.Port)
+	m.Peers[a.Port], m.ways[a.Port] = b, n.lane+int32(b.Port)
+	n.Peers[b.Port], n.ways[b.Port] = a, m.lane+int32(a.Port)
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (f *Fabric) SendAt(now clock.Time, station int, priority uint8, r Ref) bool
 	x := f.nodes[station]
 	if way := x.ways[wire]; x.station.host == 1 && way >= 0 && x.loss == nil {
 		if at, ok := x.station.sendAtOnce(now, priority, r); ok { // as nearly always
-			f.push(int(way), at, r)
+			f.push(way, at, r)
 			f.settle(x, station)
 			return true
 		}
@@ -151,11 +151,11 @@ func (f *Fabric) SendAt(now clock.Time, station int, priority uint8, r Ref) bool
 // Arrive lets a frame arrive at a port at a time that is not over: from the other end of a link that is elsewhere. It is the fabric's
 // then.
 func (f *Fabric) Arrive(at clock.Time, to End, r Ref) {
-	f.push(f.nodes[to.Node].lane+to.Port, at, r)
+	f.push(f.nodes[to.Node].lane+int32(to.Port), at, r)
 }
 
 // push puts a frame on the way to a port, by its lane.
-func (f *Fabric) push(lane int, at clock.Time, r Ref) {
+func (f *Fabric) push(lane int32, at clock.Time, r Ref) {
 	node := f.arrivals.push(lane, at, r)
 	if node < 0 {
 		return
@@ -166,7 +166,7 @@ func (f *Fabric) push(lane int, at clock.Time, r Ref) {
 	}
 	if at < x.arrives || at == x.arrives && lane < x.from {
 		x.arrives, x.from = at, lane
-		f.stations.due.Set(x.member, clock.Min(f.stations.due.Get(x.member), at))
+		f.stations.due.Set(int(x.member), clock.Min(f.stations.due.Get(int(x.member)), at))
 	}
 }
 
@@ -193,7 +193,7 @@ func (f *Fabric) Wake(node int) {
 		f.settle(x, node)
 		return
 	}
-	f.switches.due.Set(x.member, x.Switch.Deadline())
+	f.switches.due.Set(int(x.member), x.Switch.Deadline())
 }
 
 // settle notes when a station wants to go on.
@@ -201,7 +201,7 @@ func (f *Fabric) settle(x *node, i int) {
 	if i == f.visited-1 {
 		return
 	}
-	f.stations.due.Set(x.member, min(x.arrives, x.Switch.Deadline(), x.wants))
+	f.stations.due.Set(int(x.member), min(x.arrives, x.Switch.Deadline(), x.wants))
 }
 
 // Visit begins with what happens at a station and its host, up to Want. It returns when the host wants its turn.
@@ -350,7 +350,7 @@ func (f *Fabric) arrive(a arrival) {
 	if len(s.out) > 0 {
 		f.departs(a.at, x, int(a.node))
 	}
-	f.switches.due.Set(x.member, due)
+	f.switches.due.Set(int(x.member), due)
 }
 
 // turn lets a switch send.
@@ -358,5 +358,5 @@ func (f *Fabric) turn(now clock.Time, i int) {
 	x := f.nodes[i]
 	x.Switch.Advance(now)
 	f.departs(now, x, i)
-	f.switches.due.Set(x.member, x.Switch.Deadline())
+	f.switches.due.Set(int(x.member), x.Switch.Deadline())
 }

@@ -117,9 +117,14 @@ func (p *Port) turn(now clock.Time) {
 // sent gives back the room of the frame that has left.
 func (p *Port) sent(now clock.Time) {
 	if p.sending.size > 0 {
-		p.sw.settle(now, int(p.number))
-		p.giveBack(now)
+		p.release(now)
 	}
+}
+
+// release is sent where there is such a frame.
+func (p *Port) release(now clock.Time) {
+	p.sw.settle(now, int(p.number))
+	p.giveBack(now)
 }
 
 // send puts the first frame of a queue on the line.
