@@ -54,10 +54,22 @@ func (p *Port) Advance(now clock.Time) {
 	if p.turned.waiting() {
 		p.deliverTurned(now)
 	}
-	p.followFlow(now)
-	p.drain(now)
-	p.observe(now)
-	p.ask()
+	if p.flow != nil {
+		p.followFlow(now)
+	}
+	if p.backlog.n > 0 {
+		p.drain(now)
+	}
+	if p.flow != nil {
+		p.observe(now)
+		p.ask()
+	}
+	if s := p.alone; s != nil { // which does not sleep
+		if !s.off {
+			s.function.Advance(now)
+		}
+		return
+	}
 	p.wakeDue(now)
 	for i := 0; i < len(p.roster.awake); {
 		s := p.roster.awake[i]

@@ -197,19 +197,16 @@ func (e *Engine) sendNotices(priority uint8, out []frame.Out) (n int) {
 	return n
 }
 
-// paced reports whether q may not send yet because congestion limits its rate. It has a turn when it may.
-func (q *QP) paced(now clock.Time) bool {
-	return q.react != nil && q.waitsUntil(now, q.react.NextSend(now))
-}
-
 // waitsUntil reports whether a time is still to come; q has a turn then, or before.
 func (q *QP) waitsUntil(now, at clock.Time) bool {
-	if at <= now {
-		return false
+	if at > now {
+		q.turnAt(at)
 	}
-	q.eng.paced.arm(q, clock.Min(at, q.deadlines[paceTimer]))
-	return true
+	return at > now
 }
+
+// turnAt gives q a turn at a time, or before.
+func (q *QP) turnAt(at clock.Time) { q.eng.paced.arm(q, clock.Min(at, q.deadlines[paceTimer])) }
 
 // pacing reports whether the timer of its rate gives q its next turn: nothing else lets it go on with the request that it sends.
 func (q *QP) pacing() bool {
@@ -218,16 +215,20 @@ func (q *QP) pacing() bool {
 
 // usedUp reports whether q, in the middle of a request, has used up its rate in this turn. It has another when it may send.
 func (q *QP) usedUp(now clock.Time) bool {
-	return q.req.cur != nil && q.req.cur.kind != kindLocal && q.state != command.Err && (q.paced(now) || q.throttled(now))
+	if q.req.cur == nil || q.req.cur.kind == kindLocal || q.state == command.Err {
+		return false
+	}
+	return q.react != nil && q.waitsUntil(now, q.react.NextSend(now)) || q.Limited() && q.throttled(now)
 }
 
-// turnBytes returns how many bytes of payload q may send in this turn.
-func (q *QP) turnBytes(now clock.Time) int {
-	bytes := q.eng.cfg.MaxBurstBytes
-	if q.react != nil {
-		bytes = min(bytes, q.react.Burst(now, q.eng.congestion.Slack))
+// turnBytes returns from when on congestion lets q send, and how many bytes of payload it may send in this turn if that is now.
+func (q *QP) turnBytes(now clock.Time) (from clock.Time, bytes int) {
+	bytes = q.eng.cfg.MaxBurstBytes
+	if q.react == nil {
+		return now, bytes
 	}
-	return bytes
+	from, most := q.react.Turn(now, q.eng.congestion.Slack)
+	return from, min(bytes, most)
 }
 
 // congested reports whether congestion limits the rate of q.

@@ -144,11 +144,15 @@ func (e *Engine) pkeyAt(index uint32) ib.PKey {
 func (e *Engine) Advance(now clock.Time) {
 	e.now = now
 	e.sendHeld(now)
-	for q := e.timers.expired(now); q != nil; q = e.timers.expired(now) {
-		q.timeout(now)
+	for e.timers.due(now) {
+		if q := e.timers.expired(now); q != nil {
+			q.timeout(now)
+		}
 	}
-	for q := e.paced.expired(now); q != nil; q = e.paced.expired(now) {
-		q.activate()
+	for e.paced.due(now) {
+		if q := e.paced.expired(now); q != nil {
+			q.activate()
+		}
 	}
 }
 
@@ -242,9 +246,9 @@ func (e *Engine) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 	var makers [2]*QP // of the first two packets
 	for ; turns > 0 && n < len(out) && active.head != nil; turns-- {
 		q := active.head
-		e.active.remove(q)
+		e.active.pop(priority)
 		k, more := q.transmit(now, out[n:])
-		for at := n; at < min(n+k, len(makers)); at++ {
+		for at := n; at < len(makers) && at < n+k; at++ {
 			makers[at] = q
 		}
 		n += k

@@ -88,6 +88,20 @@ func (t *turns) remove(q *QP) {
 	}
 }
 
+// pop removes the QP that has the next turn at a priority, at which there is one.
+func (t *turns) pop(priority uint8) {
+	l := &t.lists[priority]
+	q := l.head
+	at := q.placeOf(l.kind)
+	if l.head = at.next; l.head != nil {
+		l.head.placeOf(l.kind).prev, at.next = nil, nil
+	} else {
+		l.tail = nil
+		t.waiting &^= 1 << priority
+	}
+	q.listed &^= 1 << l.kind
+}
+
 // only returns the QP that has a turn if no other one has.
 func (t *turns) only() *QP {
 	if t.waiting == 0 || t.waiting&(t.waiting-1) != 0 {

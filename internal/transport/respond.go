@@ -8,21 +8,21 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
+// owes reports whether the responder has something to send.
+func (s *responder) owes() bool { return s.pending > 0 || s.ack || s.nak }
+
 // respond emits what the responder has to send, in PSN order: responses to reads and atomics, then one ACK
 // or NAK for everything received. In Error only a NAK that ended the QP is still sent.
 func (q *QP) respond(now clock.Time, out []frame.Out) (n int, more bool) {
 	s := q.resp
-	if s.pending == 0 && !s.ack && !s.nak {
-		return 0, false
-	}
 	if q.state < command.RTR || q.state == command.Err && !s.nak {
 		return 0, false
 	}
-	if s.pending > 0 && q.paced(now) {
+	from, bytes := q.turnBytes(now)
+	if s.pending > 0 && q.waitsUntil(now, from) {
 		return 0, false // the acknowledgement, too, has its turn behind the responses
 	}
 	limit := min(len(out), q.eng.cfg.MaxBurst)
-	bytes := q.turnBytes(now)
 	for s.pending > 0 && n < limit && bytes > 0 {
 		r := s.results.pending()
 		if r.kind == kindAtomic {

@@ -33,150 +33,6 @@ func (s *sequence) at(first, last bool) ib.Opcode {
 	return s.middle
 }
 
-// transmit gives q its turn: responses first, in PSN order, then requests. more means that it wants
-// another turn at once.
-func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
-	if q.eng.packets != nil {
-		return q.transmitTraced(now, out)
-	}
-	return q.transmitTurn(now, out)
-}
-
-func (q *QP) transmitTurn(now clock.Time, out []frame.Out) (n int, more bool) {
-	n, more = q.respond(now, out)
-	if n > 0 && q.react != nil {
-		q.spent(now, out[:n])
-	}
-	if n == len(out) {
-		return n, true
-	}
-	var k int
-	var again bool
-	switch q.typ {
-	case command.RC, command.UC, command.XRCInitiator, command.XRCTarget:
-		k, again = q.request(now, out[n:])
-		q.turnOver()
-	case command.UD:
-		k, again = q.sendUD(now, out[n:])
-	}
-	// Short of scratch space, a QP may have stopped with nothing to wake it later.
-	return n + k, more || again || q.eng.scratch.full()
-}
-
-// request emits request packets of a connected queue pair until something prevents it from continuing.
-// more means that only its turn has ended.
-func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
-	if !q.sends() {
-		return 0, false
-	}
-	s := q.req
-	if (q.state != command.RTS && q.state != command.SQD) || s.rnrWait {
-		return 0, false
-	}
-	limit := min(len(out), q.eng.cfg.MaxBurst)
-	if s.probing {
-		if s.una != s.snd {
-			return 0, false
-		}
-		limit = 1
-	}
-	if s.selective.on {
-		limit = min(limit, int(s.selective.end.Diff(s.snd)))
-	}
-	bytes, paced := min(q.turnBytes(now), q.allowed(now)), q.Limited()
-	for n < limit && bytes > 0 {
-		r := q.current()
-		if r == nil {
-			break
-		}
-		if r.begun && r.kind == kindLocal {
-			q.pass(r)
-			continue
-		}
-		if n == 0 && r.kind != kindLocal && (q.paced(now) || q.throttled(now)) || !r.begun && !q.mayBegin(r) {
-			break
-		}
-		if n > 0 && r.packets > 1 && !r.begun && q.keepWhole(r, limit-n, bytes) {
-			return q.turned(now, out[:n]), true
-		}
-		s.srq = r.wr.RemoteQPN
-		k := 0
-		switch r.kind {
-		case kindData:
-			k = q.sendData(r, out[n:limit], &bytes)
-		case kindRead:
-			k = q.sendRead(r, &out[n])
-		case kindAtomic:
-			k = q.sendAtomic(r, &out[n])
-		case kindPlaced:
-			k = q.sendPlaced(r, &out[n])
-		case kindLocal:
-			q.runLocal(r)
-			q.pass(r)
-			q.retire()
-			if s.stopped || q.state != command.RTS {
-				return n, false
-			}
-			continue
-		}
-		if k == 0 {
-			break
-		}
-		n += k
-		if paced {
-			bytes -= k * (ib.BTHLen + outerLen)
-		}
-	}
-	more = n > 0 && (n == limit || bytes <= 0) && !s.probing
-	n = q.turned(now, out[:n])
-	return n, more && !q.usedUp(now)
-}
-
-// keepWhole reports whether a message is left for the next turn because it fits into one turn, but not
-// into the rest of this one. If it began in the middle of a turn its bursts would be cut in the middle, as
-// would those of all messages behind it.
-func (q *QP) keepWhole(r *request, packets, bytes int) bool {
-	c := &q.eng.cfg
-	return (int(r.packets) > packets || r.length > uint64(bytes)) && int(r.packets) <= c.MaxBurst && r.length <= uint64(c.MaxBurstBytes)
-}
-
-// turned records that packets were made in a turn, and returns their number.
-func (q *QP) turned(now clock.Time, out []frame.Out) int {
-	n := len(out)
-	if n > 0 && q.react != nil {
-		q.spent(now, out)
-	}
-	if n > 0 && q.Limited() {
-		q.charge(now, wireBytes(out))
-	}
-	switch {
-	case n == 0:
-	case q.typ == command.UC:
-		q.departed()
-	case q.state == command.Err: // the memory of a later packet is gone
-	default:
-		q.sentAgain(now)
-		q.recount(false)
-		q.req.sentAt = now
-		q.armAck(now)
-	}
-	return n
-}
-
-// pass advances to the request after r.
-func (q *QP) pass(r *request) {
-	q.req.cur, q.req.idx = r.next, 0
-}
-
-// mayBegin reports whether a request may begin now. A fence waits for the reads and atomics before it (IBA
-// 10.8.3.3); in SQD nothing may begin.
-func (q *QP) mayBegin(r *request) bool {
-	if q.state != command.RTS {
-		return false
-	}
-	return r.wr.Flags&ring.Fence == 0 || q.req.reads == 0
-}
-
 // sendData emits packets of a send or write, as many as the window, the turn and the credits allow.
 func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 	s := q.req
@@ -200,10 +56,12 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 	mtu := uint64(q.mtu)
 	solicited, alone := r.wr.Flags&ring.Solicited != 0, r.piece == 1
 	for n < limit && *bytes > 0 {
-		if k := q.sendMiddles(r, out[n:limit], *bytes, every, seq.middle); k > 0 {
-			n += k
-			*bytes -= k * q.mtu
-			continue
+		if *bytes > 2*q.mtu { // else there are less than two
+			if k := q.sendMiddles(r, out[n:limit], *bytes, every, seq.middle); k > 0 {
+				n += k
+				*bytes -= k * q.mtu
+				continue
+			}
 		}
 		off := uint64(s.idx) * mtu
 		size := min(mtu, r.length-off)
@@ -261,7 +119,7 @@ func windowed(out []frame.Out) {
 // last one of the turn to sendData.
 func (q *QP) sendMiddles(r *request, out []frame.Out, bytes int, every uint8, op ib.Opcode) int {
 	s := q.req
-	if s.idx == 0 || r.packets-s.idx < 3 || r.piece == 1 || bytes <= 2*q.mtu { // there would be less than two
+	if s.idx == 0 || r.packets-s.idx < 3 || r.piece == 1 { // there would be less than two
 		return 0
 	}
 	n := min(len(out)-1, int(r.packets-s.idx)-1, (bytes-1)/q.mtu)

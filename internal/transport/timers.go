@@ -59,9 +59,12 @@ func (t *timers) next() clock.Time {
 	return clock.Never
 }
 
+// due reports whether a deadline may have passed, which expired knows.
+func (t *timers) due(now clock.Time) bool { return len(t.heap) > 0 && t.heap[0].at <= now }
+
 // expired removes and returns a QP whose deadline has passed, or nil.
 func (t *timers) expired(now clock.Time) *QP {
-	for len(t.heap) > 0 && t.heap[0].at <= now {
+	for t.due(now) {
 		q := t.heap[0].q
 		if *t.of(q) > now {
 			t.settle()

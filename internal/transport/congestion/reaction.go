@@ -107,6 +107,14 @@ func (r *ReactionPoint) bounded(rate float64) float64 {
 
 // advance does the decrease and the increases that were due until now.
 func (r *ReactionPoint) advance(now clock.Time) {
+	if r.reduceAt > now && r.raiseAt > now && r.raiseAt != clock.Never { // as mostly
+		return
+	}
+	r.catchUp(now)
+}
+
+// catchUp is advance where something may be due.
+func (r *ReactionPoint) catchUp(now clock.Time) {
 	if r.raiseAt == clock.Never && r.on && r.par.TimeReset > 0 { // switched on meanwhile
 		r.raiseAt = now.Add(r.par.TimeReset)
 	}
@@ -238,6 +246,17 @@ func (r *ReactionPoint) release() {
 	}
 }
 
+// Turn returns from when on packets may leave, as NextSend does, and how many bytes may leave in a turn now if some may: what the rate
+// has for slack, and for the time that the turn is late, up to slack.
+func (r *ReactionPoint) Turn(now clock.Time, slack time.Duration) (from clock.Time, bytes int) {
+	from = r.NextSend(now)
+	if !r.on {
+		return from, math.MaxInt
+	}
+	late := min(now.Sub(r.next), slack)
+	return from, int(r.rate.Current*float64(max(0, late+slack))/8000) + 1
+}
+
 // NextSend returns from when on packets may leave: now, or later if the rate is limited. What is later may be the time of an
 // increase, after which they may leave earlier: it is to be asked again then.
 func (r *ReactionPoint) NextSend(now clock.Time) clock.Time {
@@ -248,16 +267,6 @@ func (r *ReactionPoint) NextSend(now clock.Time) clock.Time {
 		return now
 	}
 	return clock.Min(r.next, r.raiseAt)
-}
-
-// Burst returns how many bytes may leave in a turn now, in which NextSend allows some: what the rate has for slack, and for
-// the time that the turn is late, up to slack.
-func (r *ReactionPoint) Burst(now clock.Time, slack time.Duration) int {
-	if r.advance(now); !r.on {
-		return math.MaxInt
-	}
-	late := min(now.Sub(r.next), slack)
-	return int(r.rate.Current*float64(max(0, late+slack))/8000) + 1
 }
 
 // Sent says that so many bytes have left, with all their headers, retransmissions among them. Of the time by which the turn

@@ -313,7 +313,7 @@ func TestReactionPoint_Bounds(t *testing.T) {
 			if high := x.Current > p.LineRate || x.Target > p.LineRate || x.Alpha > 1; low || high {
 				t.Fatalf("at %v: %+v", now, x)
 			}
-			if b := r.Burst(now, us); b < 1 {
+			if _, b := r.Turn(now, us); b < 1 {
 				t.Fatalf("a burst of %d bytes", b)
 			}
 		}
@@ -329,11 +329,11 @@ func TestReactionPoint_Pace(t *testing.T) {
 		now, sent := clock.Time(0), 0
 		r.Notified(now)
 		for i := 0; now < us0(10000); i++ {
-			if at := r.NextSend(now); at > now {
+			at, burst := r.Turn(now, slack)
+			if at > now {
 				now = at.Add(slack * time.Duration(i%2))
 				continue
 			}
-			burst := r.Burst(now, slack)
 			if most := int(2*slack.Seconds()*1e9/8) + 2; burst > most {
 				t.Fatalf("a burst of %d bytes, want at most %d", burst, most)
 			}
@@ -409,13 +409,13 @@ func TestReactionPoint_Asked(t *testing.T) {
 				seldom.Notified(now)
 				often.Notified(now)
 			case 1, 2, 3:
-				often.NextSend(now)
-				often.Burst(now, 0)
+				often.Turn(now, 0)
 			default:
-				if a, b := seldom.Burst(now, us), often.Burst(now, us); a != b {
-					t.Fatalf("%d: a burst of %d, %d if it is asked often", i, a, b)
+				a, bytes := seldom.Turn(now, us)
+				b, more := often.Turn(now, us)
+				if bytes != more {
+					t.Fatalf("%d: a burst of %d, %d if it is asked often", i, bytes, more)
 				}
-				a, b := seldom.NextSend(now), often.NextSend(now)
 				if a != b {
 					t.Fatalf("%d: it sends at %d, at %d if it is asked often", i, a, b)
 				}
