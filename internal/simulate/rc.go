@@ -181,20 +181,30 @@ func (h *rcHost) payloadOf(now clock.Time, f *receiving, psn ib.PSN, bytes int) 
 	}
 }
 
-func (h *rcHost) turn(now clock.Time) {
-	for at := 0; at < len(h.in); at += batch {
-		end := min(at+batch, len(h.in))
-		h.port.Receive(now, &h.wire, h.in[at:end])
-		for _, r := range h.refs[at:end] {
-			h.Store.Drop(r)
-		}
+// receive hands the engine what has arrived.
+func (h *rcHost) receive(now clock.Time) {
+	in := h.in
+	for ; len(in) > batch; in = in[batch:] {
+		h.port.Receive(now, &h.wire, in[:batch])
+	}
+	h.port.Receive(now, &h.wire, in)
+	for _, r := range h.refs {
+		h.Store.Drop(r)
 	}
 	h.in, h.refs = h.in[:0], h.refs[:0]
+}
+
+func (h *rcHost) turn(now clock.Time) {
+	if len(h.in) > 0 {
+		h.receive(now)
+	}
 	due := h.due <= now
 	if due {
 		h.port.Advance(now)
 	}
-	h.settle(now)
+	if h.engine.Undelivered() {
+		h.settle(now)
+	}
 	if h.holds&^h.full != 0 {
 		h.retry(now)
 	}
@@ -209,7 +219,9 @@ func (h *rcHost) turn(now clock.Time) {
 		for i := range h.out[:k] {
 			h.send(now, &h.out[i])
 		}
-		h.settle(now)
+		if h.engine.Undelivered() {
+			h.settle(now)
+		}
 		if k == 0 {
 			h.due = h.port.Deadline()
 			return

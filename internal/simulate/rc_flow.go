@@ -151,9 +151,6 @@ func (h *rcHost) post(f *sending) {
 
 // settle takes completions.
 func (h *rcHost) settle(now clock.Time) {
-	if !h.engine.Undelivered() {
-		return
-	}
 	completed := h.completed[:]
 	for n := h.engine.Completions(completed); n > 0; n = h.engine.Completions(completed) {
 		for i := range completed[:n] {

@@ -22,22 +22,18 @@ func (e *Engine) Receive(now clock.Time, in []frame.In) {
 func (e *Engine) receiveAll(now clock.Time, in []frame.In) {
 	e.now = now
 	e.arrived += len(in)
-	for i := 0; i < len(in); i++ {
-		q := e.receive(now, &in[i])
-		if e.gather.full {
-			e.writeGathered()
+	for len(in) > 0 {
+		q, n := e.follow(now, in)
+		if n == 0 {
+			q, n = e.receive(now, &in[0]), 1
+			if e.gather.full {
+				e.writeGathered()
+			}
 		}
-		if q == nil {
-			continue
+		if q != nil && e.congestion.Notify != 0 {
+			e.answerMarks(now, q, in[:n])
 		}
-		n := 1
-		if i+1 < len(in) {
-			n += q.follow(now, &in[i], in[i+1:])
-		}
-		if e.congestion.Notify != 0 {
-			e.answerMarks(now, q, in[i:i+n])
-		}
-		i += n - 1
+		in = in[n:]
 	}
 	e.writeGathered()
 }

@@ -15,16 +15,31 @@ import (
 // with the PSN and the acknowledgement request.
 const sameHead = 8
 
-// follow handles the packets at the front of in that continue the message of before, the packet just
-// received, and returns their number. They differ in PSN and payload only, so what receive checks for each
-// packet is checked once for all of them: where the payload goes, that the QP may accept it, and the
-// headers by comparison. The first packet that is not plainly the next one takes the usual way.
-func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
-	mem, psn := q.ahead(q.eng.receivedOp)
-	if len(mem) < q.mtu || ib.BTH(before.Data).PadCount() != 0 {
-		return 0
+// follow handles the packets at the front of in that continue the message which their queue pair is in the middle of, and returns it and
+// their number. They differ in PSN and payload only, so what receive checks for each packet is checked once for all of them: where the
+// payload goes, that the QP may accept it, and the headers by comparison. The first packet that is not plainly the next one takes the
+// usual way.
+func (e *Engine) follow(now clock.Time, in []frame.In) (q *QP, n int) {
+	first := &in[0]
+	op := opcodeOf(first)
+	if !inMiddle(op) {
+		return nil, 0
 	}
-	head, mtu, n := binary.NativeEndian.Uint64(before.Data), q.mtu, 0
+	bth := ib.BTH(first.Data[:ib.BTHLen])
+	if q = e.received; q == nil || bth.DestQP() != ib.QPN(q.num) {
+		if q = e.table.Get(uint32(bth.DestQP())); q == nil {
+			return nil, 0
+		}
+	}
+	if !q.reached || q.srcPort == 0 && first.SrcPort != 0 && !e.cfg.AnySourcePort || // receive takes note of the peer
+		bth.PadCount() != 0 || bth.TVer() != 0 || !ib.PKeyMatch(bth.PKey(), q.pkey) {
+		return nil, 0
+	}
+	mem, psn := q.ahead(op)
+	if len(mem) == 0 { // q may not even be connected
+		return nil, 0
+	}
+	head, mtu := binary.NativeEndian.Uint64(bth), q.mtu
 	for n < len(in) && len(mem) >= mtu {
 		p := &in[n]
 		data := p.Payload
@@ -45,9 +60,10 @@ func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
 		n++
 	}
 	if n > 0 {
+		e.received, e.receivedOp, e.receivedHead = q, op, [sameHead]byte(bth)
 		q.followed(now, n, psn)
 	}
-	return n
+	return q, n
 }
 
 // ahead returns the destination of the full packets of opcode op that come next in the message in
