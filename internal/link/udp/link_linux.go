@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -104,13 +105,31 @@ func (l *socketLink) openSockets(ifi int) (err error) {
 	if err = l.openFrames(ifi); err != nil { // before anything arrives, so that it is counted
 		return err
 	}
-	if err = bind(l.fd, l.cfg.Addr, l.cfg.Port, l.scope); err != nil {
+	if err = l.take(); err != nil {
 		return bindError(l.cfg, err)
 	}
 	if l.frames.port != nil {
 		l.frames.port.Start()
 	}
 	return nil
+}
+
+// An address in use is tried again for a quarter of a second. A program that this process starts has copies of its descriptors until it
+// has begun, so also of a socket that had the address and was closed meanwhile, as when an adapter restarts.
+const (
+	takeTries = 50
+	takePause = 5 * time.Millisecond
+)
+
+// take binds the link's socket.
+func (l *socketLink) take() (err error) {
+	for range takeTries {
+		if err = bind(l.fd, l.cfg.Addr, l.cfg.Port, l.scope); err != unix.EADDRINUSE {
+			break
+		}
+		time.Sleep(takePause)
+	}
+	return err
 }
 
 // bindError says who has the address if it is taken.
