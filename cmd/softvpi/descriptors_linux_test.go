@@ -65,6 +65,7 @@ func fewDescriptors(t *testing.T, files, clients int, turnsAway bool) {
 	if code, _, errs := server.wait(t); code != 0 || errs != "" {
 		t.Errorf("the server: status %d, %s", code, errs)
 	}
+	await.Eventually(t, "the driver notices that the server has ended", func() bool { return len(p.status(t).Programs) == 0 })
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	_, _, errs := d.wait(t)
 	if scarce := strings.Contains(errs, "driver's path") || strings.Contains(errs, "no direct path"); files == 64 && !scarce {
