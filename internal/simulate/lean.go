@@ -133,20 +133,22 @@ func (h *leanHost) deadline() clock.Time {
 	return h.check
 }
 
-func (h *leanHost) take(now clock.Time, r ethernet.Ref) {
+func (h *leanHost) take(now clock.Time, r ethernet.Ref) (turn bool) {
+	turn = true
 	b := h.Store.Head(r)
 	bth := ib.BTH(b[bthAt:])
 	to := bth.DestQP()
 	switch f := h.sender(to); {
 	case f == nil:
 		h.data(now, h.receiver(to), b, h.Store.Len(r)-headers)
-		h.calm = len(h.notices) == 0
+		turn = len(h.notices) > 0
 	case bth.Opcode() == ib.CNP:
 		h.notified(now, f)
 	default:
 		h.acknowledged(now, f, follow(f.lean.acked, bth.PSN()), ib.AETH(b[afterB:]).Syndrome() != 0)
 	}
 	h.Store.Drop(r)
+	return turn
 }
 
 // follow returns the number of a packet from its 24 bits, near another.

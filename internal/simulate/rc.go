@@ -90,7 +90,7 @@ func (h *rcHost) deadline() clock.Time {
 	return h.now + 1
 }
 
-func (h *rcHost) take(now clock.Time, r ethernet.Ref) {
+func (h *rcHost) take(now clock.Time, r ethernet.Ref) (turn bool) {
 	b := h.Store.Head(r)
 	ip := eth.IPv4(b[ipAt:bthAt])
 	bth := ib.BTH(b[bthAt:])
@@ -104,10 +104,11 @@ func (h *rcHost) take(now clock.Time, r ethernet.Ref) {
 	if q == nil { // it has ended
 		h.in = h.in[:len(h.in)-1]
 		h.Store.Drop(r)
-		return
+		return true
 	}
 	bth.SetDestQP(ib.QPN(q.Number()))
 	h.refs = append(h.refs, r)
+	return true
 }
 
 // next returns one more packet of those that have arrived, in whose other fields is nothing: neither the port nor the engine, of which no

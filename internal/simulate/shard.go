@@ -20,8 +20,8 @@ type host interface {
 	// expect prepares the host for a flow that begins at another, and over says that it has ended there.
 	expect(now clock.Time, f *receiving)
 	over(now clock.Time, f *receiving)
-	// take takes a frame that has arrived, which is the host's from now on. It has a turn then, or says that it needs none (shard.calm).
-	take(now clock.Time, r ethernet.Ref)
+	// take takes a frame that has arrived, which is the host's from now on. It has a turn then, if it wants one.
+	take(now clock.Time, r ethernet.Ref) (turn bool)
 	// room says that the station has room again at some priorities. The host has a turn then.
 	room(priorities uint8)
 	// turn does what is due and sends what may be sent.
@@ -58,7 +58,6 @@ type shard struct {
 	due     due.Times // of hosts
 	touched []int32
 	waiting []bool // by host: it is among those that were touched
-	calm    bool   // the host that has taken a frame last has nothing to do for it
 
 	sends    []sending // halves of flows
 	receives []receiving
@@ -90,8 +89,7 @@ func (n note) Before(o note) bool {
 func (h *shard) settle() {
 	h.due, h.waiting, h.touched = due.New(len(h.hosts)), make([]bool, len(h.hosts)), make([]int32, 0, len(h.hosts))
 	h.Deliver = func(now clock.Time, at ethernet.End, f ethernet.Ref) {
-		h.calm = false
-		if h.hosts[at.Node].take(now, f); h.calm && h.reach > 0 {
+		if turn := h.hosts[at.Node].take(now, f); !turn && h.reach > 0 {
 			h.turns++
 			return
 		}
