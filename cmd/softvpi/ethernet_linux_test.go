@@ -34,11 +34,7 @@ func linuxHosts(t *testing.T, mtu int) (h [2]*linuxHost) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
-	for _, tool := range []string{"ip", "ping", "iperf3", "tshark", "ethtool"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("needs", tool)
-		}
-	}
+	systemtest.Programs(t, "ip", "ping", "iperf3", "tshark", "ethtool")
 	mark := fmt.Sprintf("e%05x", rand.N(1<<20))
 	for i := range h {
 		h[i] = &linuxHost{place: newPlace(t), ns: fmt.Sprint(mark, i), ip: fmt.Sprintf("192.0.2.%d", i+1), ip6: fmt.Sprintf("fd00::%d", i+1),

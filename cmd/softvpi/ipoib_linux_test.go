@@ -21,11 +21,7 @@ func TestTourOfIPoIB(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
-	for _, tool := range []string{"ip", "ping", "iperf3"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("needs", tool)
-		}
-	}
+	systemtest.Programs(t, "ip", "ping", "iperf3")
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
 		t.Skip("needs /dev/net/tun")
 	}

@@ -57,11 +57,7 @@ type oracle struct {
 // lldpad starts it.
 func (h *linuxHost) lldpad(t *testing.T, dev string) *oracle {
 	t.Helper()
-	for _, tool := range []string{"lldpad", "lldptool", "dcb", "gcc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("needs ", tool, ": test/ethernet/packages.sh installs it")
-		}
-	}
+	systemtest.Programs(t, "lldpad", "lldptool", "dcb", "gcc")
 	o := &oracle{linuxHost: h, dev: dev, dir: h.dir}
 	card := filepath.Join(o.dir, "dcbnl.so")
 	if out, err := exec.Command("gcc", "-O2", "-shared", "-fPIC", "-o", card, "../../test/ethernet/dcbnl.c", "-ldl").CombinedOutput(); err != nil {
@@ -211,11 +207,7 @@ func (x speaker) agreesPFC(t *testing.T, want string) {
 // TestLLDP_Lldpd: another implementation, lldpd, and an adapter know each other, with all of the basic TLVs, and forget each other.
 func TestLLDP_Lldpd(t *testing.T) {
 	systemtest.Mark(t)
-	for _, tool := range []string{"lldpd", "lldpcli"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("needs ", tool, ": test/ethernet/packages.sh installs it")
-		}
-	}
+	systemtest.Programs(t, "lldpd", "lldpcli")
 	h := linuxHosts(t, 1500)
 	x := h[0].speak(t, "interface=wire")
 	socket := filepath.Join(h[1].dir, "lldpd")

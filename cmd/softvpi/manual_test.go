@@ -61,9 +61,7 @@ func TestMan_OnePage(t *testing.T) {
 // TestMan_Renders: groff takes each page without a complaint.
 func TestMan_Renders(t *testing.T) {
 	systemtest.Mark(t)
-	if _, err := exec.LookPath("groff"); err != nil {
-		t.Skip("groff is not installed")
-	}
+	systemtest.Programs(t, "groff")
 	dir := t.TempDir()
 	if status, _, stderr := call(t, "softvpi", "man", "--directory", dir); status != 0 {
 		t.Fatalf("status %d: %s", status, stderr)

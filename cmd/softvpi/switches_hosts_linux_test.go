@@ -92,6 +92,7 @@ func TestSystemsOnSwitches(t *testing.T) {
 // other, the pauses of an adapter are told to the fabric, and a cable that is pulled takes one down.
 func TestDriversOnSwitchesOfAnotherHost(t *testing.T) {
 	systemtest.Mark(t)
+	systemtest.Programs(t, "ip", "nsenter", "ping")
 	h := newHosts(t, 1500)
 	s := &switches{t: t, place: h.place(t, 0), name: fmt.Sprintf("udp-%d", os.Getpid())}
 	s.file = s.place.dir + "/fabric.json"

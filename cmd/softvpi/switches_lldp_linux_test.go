@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,11 +15,7 @@ import (
 // them, until their cables are pulled.
 func TestSwitchSpeaksLLDP(t *testing.T) {
 	systemtest.Mark(t)
-	for _, tool := range []string{"lldpd", "lldpcli"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("needs ", tool, ": test/ethernet/packages.sh installs it")
-		}
-	}
+	systemtest.Programs(t, "lldpd", "lldpcli")
 	h := linuxHosts(t, 1500)
 	s := runSwitches(t, `{"topology": {"kind": "links", "hosts": ["a", "b"], "switches": ["s"], "links": [
 		{"from": "a", "to": "s"}, {"from": "b", "to": "s"}]},

@@ -131,9 +131,7 @@ func TestSymptoms_Refused(t *testing.T) {
 	if n, e := strconv.Atoi(strings.TrimSpace(string(b))); err != nil || e != nil || n <= 100 {
 		t.Skip("port 100 is everybody's here")
 	}
-	if _, err := exec.LookPath("setpriv"); err != nil {
-		t.Skip("needs setpriv")
-	}
+	systemtest.Programs(t, "setpriv")
 	p.start = func(c *exec.Cmd) error {
 		if os.Getuid() == 0 {
 			c.Args = append([]string{"setpriv", "--bounding-set=-net_bind_service", "--inh-caps=-all", c.Path}, c.Args[1:]...)

@@ -17,11 +17,7 @@ import (
 // the system calls that the unit refuses, which fail here as they do there.
 func TestSystemUnit_Runs(t *testing.T) {
 	systemtest.Mark(t)
-	for _, name := range []string{"strace", "setpriv", "systemd-analyze"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skip("needs " + name)
-		}
-	}
+	systemtest.Programs(t, "strace", "setpriv", "systemd-analyze")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, without whose capabilities the driver is to run")
 	}

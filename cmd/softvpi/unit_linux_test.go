@@ -13,9 +13,7 @@ import (
 // systemd accepts the unit for it, and the program that the unit starts exists.
 func TestUnitForSystemd(t *testing.T) {
 	systemtest.Mark(t)
-	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("needs systemd-analyze")
-	}
+	systemtest.Programs(t, "systemd-analyze")
 	unit, err := os.ReadFile("../../examples/systemd/softvpi.service")
 	if err != nil {
 		t.Fatal(err)
@@ -48,9 +46,7 @@ func TestUnitForSystemd(t *testing.T) {
 // systemd accepts the units of packages and setup, the sockets with the service that they start, and the system's with what features add.
 func TestUnitsOfPackages_ForSystemd(t *testing.T) {
 	systemtest.Mark(t)
-	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("needs systemd-analyze")
-	}
+	systemtest.Programs(t, "systemd-analyze")
 	program := filepath.Join(t.TempDir(), "soft vpi") // a path that has to be quoted
 	if err := os.Symlink(os.Args[0], program); err != nil {
 		t.Fatal(err)

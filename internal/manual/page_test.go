@@ -75,9 +75,7 @@ func TestPage_NoRequestFromText(t *testing.T) {
 // TestPage_Renders: groff takes a page without a warning, and shows what it says.
 func TestPage_Renders(t *testing.T) {
 	systemtest.Mark(t)
-	if _, err := exec.LookPath("groff"); err != nil {
-		t.Skip("groff is not installed")
-	}
+	systemtest.Programs(t, "groff")
 	c := exec.Command("groff", "-man", "-Tascii", "-ww")
 	c.Stdin = strings.NewReader(text(Page{Name: "x", Summary: "y", Sections: []Section{{Title: "T", Text: []string{`.a 'b' "c" \d -e`}}}}))
 	out, err := c.CombinedOutput()

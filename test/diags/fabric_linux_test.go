@@ -21,6 +21,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/retry"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/diags"
 	"github.com/softvpi/softvpi/internal/tools/opensm"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -57,21 +58,11 @@ type fabricOf struct {
 	rack    *live.Rack
 }
 
-// need skips the test if a program is missing.
-func need(t *testing.T, programs ...string) {
-	t.Helper()
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("there is no %s to compare with (test/diags/packages.sh installs it)", p)
-		}
-	}
-}
-
 // newFabric starts the real ibsim with a netlist and, if asked to, the real OpenSM with further options on its first
 // adapter.
 func newFabric(t *testing.T, netlist string, opensm bool, options ...string) *fabricOf {
 	t.Helper()
-	need(t, "ibsim", "opensm", "smpquery")
+	systemtest.Programs(t, "ibsim", "opensm", "smpquery")
 	preload, _ := filepath.Glob("/usr/lib/*/umad2sim/libumad2sim.so")
 	if len(preload) == 0 {
 		t.Skip("there is no libumad2sim.so by which Debian's tools reach ibsim")

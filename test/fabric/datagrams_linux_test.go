@@ -20,6 +20,7 @@ import (
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/umad/server"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -35,11 +36,7 @@ type datagrams struct {
 // newDatagrams runs the small fabric, without a subnet manager.
 func newDatagrams(t *testing.T, programs ...string) *datagrams {
 	t.Helper()
-	for _, p := range append(programs, "opensm", "osmtest") {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("there is no %s (test/diags/packages.sh installs it)", p)
-		}
-	}
+	systemtest.Programs(t, append(programs, "opensm", "osmtest")...)
 	d := &datagrams{ground: &ground{t: t, dir: t.TempDir()}, library: library(t)}
 	file, err := os.Open(netlist)
 	if err != nil {

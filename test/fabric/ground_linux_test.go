@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // ground is a named fabric, to which programs attach.
@@ -29,11 +30,7 @@ type ground struct {
 
 func newGround(t *testing.T, programs ...string) *ground {
 	t.Helper()
-	for _, p := range append(programs, "opensm", "smpquery") {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("there is no %s (test/diags/packages.sh installs it)", p)
-		}
-	}
+	systemtest.Programs(t, append(programs, "opensm", "smpquery")...)
 	preload, _ := filepath.Glob("/usr/lib/*/umad2sim/libumad2sim.so")
 	if len(preload) == 0 {
 		t.Skip("there is no libumad2sim.so by which Debian's programs attach (test/diags/packages.sh installs it)")
@@ -166,9 +163,7 @@ func (g *ground) wait(what string, is func() bool) {
 // tool runs a program at a node and returns both its output streams as one text, and its exit status.
 func (g *ground) tool(node, name string, args ...string) (string, int) {
 	g.t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		g.t.Skipf("there is no %s (test/diags/packages.sh installs it)", name)
-	}
+	systemtest.Programs(g.t, name)
 	c := g.command(node, name, args...)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/diags"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -52,11 +53,7 @@ var buildLibrary = sync.OnceValue(func() error {
 // library returns the directory with our libibumad.
 func library(t *testing.T) string {
 	t.Helper()
-	for _, p := range []string{"make", "cc"} {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("there is no %s to build libibumad with", p)
-		}
-	}
+	systemtest.Programs(t, "make", "cc") // which build libibumad
 	if err := buildLibrary(); err != nil {
 		t.Fatalf("libibumad: %v", err)
 	}

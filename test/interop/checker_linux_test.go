@@ -10,15 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/wire/captures"
 )
 
 // TestCheckerFindsWhatIsWrong makes sure that icrc.py, on which every run relies, passes good packets and fails on
 // each kind of fault that it is there to find.
 func TestCheckerFindsWhatIsWrong(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("no python3")
-	}
+	systemtest.Programs(t, "python3")
 	all, err := captures.All()
 	ok(t, err)
 	var good [][]byte

@@ -36,10 +36,9 @@ exec chroot "$W/root" setpriv --reuid 12345 --regid 12345 --clear-groups --no-ne
 func TestContainersByCDI(t *testing.T) {
 	systemtest.Mark(t)
 	needLibraries(t)
-	for _, p := range []string{"unshare", "setpriv", "chroot", "ibv_rc_pingpong"} {
-		if _, err := exec.LookPath(p); err != nil || os.Geteuid() != 0 {
-			t.Skip("wants root and ", p)
-		}
+	systemtest.Programs(t, "unshare", "setpriv", "chroot", "ibv_rc_pingpong")
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
 	}
 	cfg := driverbed.Config(t, config.Adapter{Name: "left"}, config.Adapter{Name: "right"})
 	cfg.Containers = &config.Containers{Count: 2, Memory: 64 << 20}

@@ -19,6 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/driverbed"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/clib"
 )
 
@@ -121,11 +122,7 @@ func (b *bench) under(t *testing.T) *bench {
 // need skips the test if a program is not installed.
 func (b *bench) need(programs ...string) {
 	b.t.Helper()
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil {
-			b.t.Skipf("%s is not installed", p)
-		}
-	}
+	systemtest.Programs(b.t, programs...)
 }
 
 // expand replaces ADDR0, ADDR1 and PORT in the words of a command.

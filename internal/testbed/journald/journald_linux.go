@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // inNamespace makes a /run of a mount namespace's own, whose sockets and files lie in the directory $1, and becomes journald.
@@ -36,11 +37,7 @@ func Start(t *testing.T) *Journal {
 	if _, err := os.Stat(binary); err != nil {
 		t.Skip("no systemd-journald")
 	}
-	for _, p := range []string{"journalctl", "unshare"} {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skip("no " + p)
-		}
-	}
+	systemtest.Programs(t, "journalctl", "unshare")
 	args := []string{"--mount"}
 	if os.Getuid() != 0 {
 		args = append(args, "--map-root-user")

@@ -13,6 +13,7 @@
 package systemtest
 
 import (
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -45,5 +46,15 @@ func Required(t testing.TB) {
 	name, _, _ := strings.Cut(t.Name(), "/")
 	if _, marked := tests.Load(name); !marked && strings.HasPrefix(name, "Test") {
 		t.Fatalf("%s starts processes or makes namespaces: it has to begin with systemtest.Mark(t)", name)
+	}
+}
+
+// Programs skips a test for which one of these programs is not installed.
+func Programs(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("needs %s, which is not installed", name)
+		}
 	}
 }

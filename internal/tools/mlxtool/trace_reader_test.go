@@ -32,9 +32,7 @@ func reads(t *testing.T, files ...string) (said map[string]string, good bool) {
 // asks for, and counts as many of them as our own.
 func TestTrace_OtherReader(t *testing.T) {
 	systemtest.Mark(t)
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("no python3")
-	}
+	systemtest.Programs(t, "python3")
 	g := start(t)
 	g.ok("dbg", "trace", "start", "verbose")
 	server, client := g.connect()
