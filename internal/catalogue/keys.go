@@ -33,7 +33,7 @@ var index = func() map[string][]int {
 
 // KeysFor returns the keys that an adapter such as t has, in the order of Keys.
 func KeysFor(t Target) []Key {
-	var a []Key
+	a := make([]Key, 0, len(keys))
 	for _, k := range keys {
 		if k.applies(t) {
 			a = append(a, k)
