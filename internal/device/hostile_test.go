@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link/memlink"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
+	"github.com/softvpi/softvpi/internal/testbed/race"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -161,7 +162,7 @@ func (a *attacker) send(dst netip.Addr, mad []byte) {
 
 // TestNoAllocationPerPacket: the data path allocates nothing per message, on any network and path.
 func TestNoAllocationPerPacket(t *testing.T) {
-	if raceDetector {
+	if race.Detector {
 		t.Skip("the race detector allocates")
 	}
 	for _, n := range []network{networks[0], networks[1], networks[2]} {

@@ -5,13 +5,14 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/race"
 )
 
 // TestManyConnections: many connections between two adapters carry traffic. When the client's program ends, all of
 // them are over and the peer gets an event of each.
 func TestManyConnections(t *testing.T) {
 	n := 2000
-	if raceDetector {
+	if race.Detector {
 		n = 200
 	}
 	x, y := networks[2].make(t, AdapterConfig{})

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/testbed/race"
 )
 
 // TestWindowAccess: what a bound window grants, and to whom (IBA 10.6.7).
@@ -232,7 +234,7 @@ func lastByteLast(t *testing.T, n int) {
 	}()
 	for i := uint32(1); i <= rounds; i++ {
 		want := uint32(byte(i)) * 0x01010101
-		if raceEnabled {
+		if race.Detector {
 			for turn.Load() != i { // what it does is a race by design: do not run it under the detector
 			}
 		}

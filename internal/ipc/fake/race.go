@@ -1,6 +1,0 @@
-//go:build race
-
-package fake
-
-// Allocs counts nothing: the race detector allocates.
-func Allocs(func()) float64 { return 0 }

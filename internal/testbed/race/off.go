@@ -1,0 +1,6 @@
+//go:build !race
+
+package race
+
+// Detector is true under the race detector.
+const Detector = false
