@@ -67,11 +67,15 @@ type flow struct {
 const flowDepth = 16
 
 func newFlow(tb testing.TB, mtu uint32, size int, op ring.WROp) *flow {
+	c := defaultConnection()
+	c.mtu, c.depth = mtu, flowDepth
+	return newFlowOn(tb, c, size, op)
+}
+
+func newFlowOn(tb testing.TB, c connection, size int, op ring.WROp) *flow {
 	f := &flow{w: newWire()}
 	f.a = newHost(tb, nil, "10.0.0.1", Config{}).qp(command.RC, QPConfig{})
 	f.b = newHost(tb, nil, "10.0.0.2", Config{FirstQPN: 0x100}).qp(command.RC, QPConfig{})
-	c := defaultConnection()
-	c.mtu, c.depth = mtu, flowDepth
 	connect(f.a, f.b, c)
 	n := max(size, 8)
 	ra, rb := f.a.region(0x10000, make([]byte, n), allowAll), f.b.region(0x90000, make([]byte, n), allowAll)
@@ -123,12 +127,17 @@ func BenchmarkEngine(b *testing.B) {
 		mtu   uint32
 		size  int
 		batch int
+		depth uint8 // of reads; where it is more than the usual one, the link sends bursts
 	}{
-		{ring.OpWrite, 1024, 64, 32}, {ring.OpWrite, 4096, 4096, 16}, {ring.OpWrite, 1024, 1 << 20, 1},
-		{ring.OpWrite, 4096, 1 << 20, 1}, {ring.OpRead, 1024, 1 << 20, 1}, {ring.OpRead, 4096, 1 << 20, 1},
+		{ring.OpSend, 1024, 4096, 64, MaxReadAtomic}, {ring.OpRead, 1024, 4096, 64, MaxReadAtomic},
+		{ring.OpRead, 4096, 4096, 64, MaxReadAtomic}, {ring.OpWrite, 1024, 64, 32, flowDepth},
+		{ring.OpWrite, 4096, 4096, 16, flowDepth}, {ring.OpWrite, 1024, 1 << 20, 1, flowDepth}, {ring.OpWrite, 4096, 1 << 20, 1, flowDepth},
+		{ring.OpRead, 1024, 1 << 20, 1, flowDepth}, {ring.OpRead, 4096, 1 << 20, 1, flowDepth},
 	} {
 		b.Run(fmt.Sprintf("%v/mtu%d/%dB", c.op, c.mtu, c.size), func(b *testing.B) {
-			f := newFlow(b, c.mtu, c.size, c.op)
+			con := defaultConnection()
+			con.mtu, con.depth, con.bursts = c.mtu, c.depth, c.depth > flowDepth
+			f := newFlowOn(b, con, c.size, c.op)
 			packets := 0
 			b.SetBytes(int64(c.size * c.batch))
 			b.ReportAllocs()

@@ -37,7 +37,7 @@ func (q *QP) respond(now clock.Time, out []frame.Out) (n int, more bool) {
 			return n, false // waiting for a copy, or scratch is full
 		}
 		n += k
-		if r.short(q.mtu) && q.eng.cfg.MaxBurstBytes-bytes >= answersAhead && s.pending > 0 {
+		if size := q.answerSize(r); size <= shortAnswer && q.eng.cfg.MaxBurstBytes-bytes >= answersAhead(size*int(s.depth)) && s.pending > 0 {
 			q.eng.early = true
 			return n, true
 		}
@@ -48,13 +48,20 @@ func (q *QP) respond(now clock.Time, out []frame.Out) (n int, more bool) {
 	return n + q.acknowledge(out[n:]), false
 }
 
-// answersAhead is the number of response bytes to short reads after which Transmit returns: the requester
-// has no more reads outstanding than the depth allows, and should handle some responses while others are
-// being made.
-const answersAhead = 32 << 10
+const (
+	// shortAnswer is how many bytes the answers to short reads have, of which many are sent in a turn.
+	shortAnswer = 8 << 10
+	// answersLeast and answersMost are the least and the most answer bytes to short reads after which Transmit returns. The most fill a
+	// burst of the link, with their headers: the system takes about as long for half of one as for the whole.
+	answersLeast, answersMost = 32 << 10, 60 << 10
+)
 
-// short reports whether r is a short read, of which many are answered in a turn.
-func (r *result) short(mtu int) bool { return int(r.end.Diff(r.first))*mtu <= answersAhead/4 }
+// answersAhead returns the number of answer bytes to short reads after which Transmit returns, if so many may be outstanding: half of
+// them, because the requester should handle some while others are being made.
+func answersAhead(outstanding int) int { return min(max(outstanding/2, answersLeast), answersMost) }
+
+// answerSize returns how many bytes the answers to r have, in whole packets.
+func (q *QP) answerSize(r *result) int { return int(r.end.Diff(r.first)) * q.mtu }
 
 // acknowledge emits the pending ACK or NAK.
 func (q *QP) acknowledge(out []frame.Out) int {
