@@ -23,12 +23,19 @@ func (e *Engine) receiveAll(now clock.Time, in []frame.In) {
 	e.now = now
 	e.arrived += len(in)
 	for len(in) > 0 {
-		q, n := e.follow(now, in)
+		var q *QP
+		n := 0
+		switch op := opcodeOf(&in[0]); {
+		case inMiddle(op):
+			q, n = e.follow(now, in)
+		case endsAnswer(op):
+			q, n = e.answers(now, in)
+		}
 		if n == 0 {
 			q, n = e.receive(now, &in[0]), 1
-			if e.gather.full {
-				e.writeGathered()
-			}
+		}
+		if e.gather.full {
+			e.writeGathered()
 		}
 		if q != nil && e.congestion.Notify != 0 {
 			e.answerMarks(now, q, in[:n])

@@ -15,24 +15,15 @@ import (
 // with the PSN and the acknowledgement request.
 const sameHead = 8
 
-// follow handles the packets at the front of in that continue the message which their queue pair is in the middle of, and returns it and
-// their number. They differ in PSN and payload only, so what receive checks for each packet is checked once for all of them: where the
-// payload goes, that the QP may accept it, and the headers by comparison. The first packet that is not plainly the next one takes the
-// usual way.
+// follow handles the packets at the front of in that continue the message which their queue pair is in the middle of (the first is one
+// inMiddle), and returns it and their number. They differ in PSN and payload only, so what receive checks for each packet is checked once
+// for all of them: where the payload goes, that the QP may accept it, and the headers by comparison. The first packet that is not plainly
+// the next one takes the usual way.
 func (e *Engine) follow(now clock.Time, in []frame.In) (q *QP, n int) {
 	first := &in[0]
-	op := opcodeOf(first)
-	if !inMiddle(op) {
-		return nil, 0
-	}
 	bth := ib.BTH(first.Data[:ib.BTHLen])
-	if q = e.received; q == nil || bth.DestQP() != ib.QPN(q.num) {
-		if q = e.table.Get(uint32(bth.DestQP())); q == nil {
-			return nil, 0
-		}
-	}
-	if !q.reached || q.srcPort == 0 && first.SrcPort != 0 && !e.cfg.AnySourcePort || // receive takes note of the peer
-		bth.PadCount() != 0 || bth.TVer() != 0 || !ib.PKeyMatch(bth.PKey(), q.pkey) {
+	op := bth.Opcode()
+	if q = e.continued(first); q == nil {
 		return nil, 0
 	}
 	mem, psn := q.ahead(op)
@@ -64,6 +55,22 @@ func (e *Engine) follow(now clock.Time, in []frame.In) (q *QP, n int) {
 		q.followed(now, n, psn)
 	}
 	return q, n
+}
+
+// continued returns the queue pair of a packet whose headers receive would accept, provided that the queue pair is in a state to do so;
+// nil: there is none, or receive takes note of something.
+func (e *Engine) continued(p *frame.In) *QP {
+	bth, q := ib.BTH(p.Data[:ib.BTHLen]), e.received
+	if q == nil || bth.DestQP() != ib.QPN(q.num) {
+		if q = e.table.Get(uint32(bth.DestQP())); q == nil {
+			return nil
+		}
+	}
+	if !q.reached || q.srcPort == 0 && p.SrcPort != 0 && !e.cfg.AnySourcePort || bth.PadCount() != 0 || bth.TVer() != 0 ||
+		!ib.PKeyMatch(bth.PKey(), q.pkey) {
+		return nil
+	}
+	return q
 }
 
 // ahead returns the destination of the full packets of opcode op that come next in the message in

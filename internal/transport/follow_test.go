@@ -36,16 +36,21 @@ type couple struct {
 
 const coupleMemory = 16 << 10
 
-func newCouple(t testing.TB, how handing) *couple {
+// newCouple returns a couple. bursts: the links join packets of one length, and many reads may be outstanding. flow: 1 with credits.
+// mapped: the requesters' memory is at hand.
+func newCouple(t testing.TB, how handing, bursts bool, flow uint8, mapped bool) *couple {
 	c := &couple{how: how, memA: pattern(coupleMemory, 1), memB: pattern(coupleMemory, 2), out: make([]frame.Out, 128)}
 	// The window must not change: it grows a little faster where several acknowledgements come together.
 	w := congestion.Config{Start: 256, Min: 256, Max: 256}
 	c.a, c.b = newHost(t, nil, "10.0.0.1", Config{Window: w}), newHost(t, nil, "10.0.0.2", Config{FirstQPN: 0x100, Window: w})
-	c.keyA, c.keyB = c.a.region(0x10000, c.memA, allowAll).Key, c.b.region(0x90000, c.memB, allowAll).Key
+	c.keyA, c.keyB = c.a.register(0x10000, c.memA, mapped).Key, c.b.region(0x90000, c.memB, allowAll).Key
 	for i := range c.ends {
 		c.ends[i] = [2]*end{c.a.qp(command.RC, QPConfig{Context: uint64(i)}), c.b.qp(command.RC, QPConfig{Context: uint64(i)})}
 		x := defaultConnection()
-		x.mtu, x.psn = 256, [2]uint32{0xfffff0, 5000}
+		x.mtu, x.psn, x.flow = 256, [2]uint32{0xfffff0, 5000}, flow
+		if x.bursts = bursts; bursts {
+			x.depth = pairsFrom
+		}
 		connect(c.ends[i][0], c.ends[i][1], x)
 	}
 	return c
@@ -148,8 +153,15 @@ func (m *mangle) apply(in []frame.In) []frame.In {
 	case "source":
 		p.Src = in[m.to%len(in)].Dst
 	case "apart":
-		if op := ib.BTH(d).Opcode(); op == ib.RCWriteMiddle || op == ib.RCReadResponseMiddle || op == ib.RCSendMiddle {
-			d, p.Payload = d[:ib.BTHLen:ib.BTHLen], d[ib.BTHLen:]
+		headers := ib.BTHLen
+		switch op := ib.BTH(d).Opcode(); {
+		case endsAnswer(op):
+			headers += ib.AETHLen
+		case !inMiddle(op):
+			headers = len(d)
+		}
+		if headers < len(d) {
+			d, p.Payload = d[:headers:headers], d[headers:]
 		}
 	}
 	p.Data = d
@@ -161,7 +173,11 @@ func (m *mangle) apply(in []frame.In) []frame.In {
 // completions, events and answers.
 func TestBatchesDoWhatTheirPacketsDo(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		couples := []*couple{newCouple(t, usually), newCouple(t, singly), newCouple(t, together)}
+		bursts, flow, mapped := rapid.Bool().Draw(rt, "bursts"), rapid.Uint8Range(0, 1).Draw(rt, "flow control"), rapid.Bool().Draw(rt, "mapped")
+		var couples []*couple
+		for _, how := range []handing{usually, singly, together} {
+			couples = append(couples, newCouple(t, how, bursts, flow, mapped))
+		}
 		now := clock.Time(1)
 		mangling := func(name string) (ms []mangle) {
 			for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3}).Draw(rt, name) {
@@ -241,7 +257,7 @@ func (c *couple) equal(t *rapid.T, d *couple) {
 			if x.state != y.state || x.resp.psn != y.resp.psn || x.resp.msn != y.resp.msn || x.resp.off != y.resp.off ||
 				x.resp.write != y.resp.write ||
 				x.req.una != y.req.una || x.req.snd != y.req.snd || x.active() != y.active() || x.req.counted != y.req.counted ||
-				x.deadlines[retryTimer] != y.deadlines[retryTimer] {
+				x.deadlines[retryTimer] != y.deadlines[retryTimer] || x.req.credit != y.req.credit {
 				t.Fatalf("queue pairs differ: %+v %+v and %+v %+v", x.resp, x.req, y.resp, y.req)
 			}
 		}
