@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // TestNothingIsAllocated: the data path allocates nothing per packet, in any mode.
@@ -79,6 +80,30 @@ func BenchmarkSeal(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkOpenInTurn opens packets as they come of messages, or answers, of two packets each: no two in a row are alike.
+func BenchmarkOpenInTurn(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r := &frame.Route{Src: v4a, Dst: v4b, SrcPort: 0xc000}
+			out := []frame.Out{packet(r, n), packet(r, n)}
+			out[0].Head[frame.HeadRoom] = byte(ib.RCSendFirst)
+			out[1].Head[frame.HeadRoom] = byte(ib.RCSendLast)
+			open(b, RoCEv2, socket, v4a).Seal(out)
+			good := []frame.In{datagram(&out[0], 0), datagram(&out[1], 1)}
+			e := open(b, RoCEv2, socket, v4b)
+			in := make([]frame.In, 2)
+			b.SetBytes(int64(2 * n))
+			b.ReportAllocs()
+			for b.Loop() {
+				copy(in, good)
+				if e.Open(in) != 2 {
+					b.Fatal("dropped")
+				}
+			}
+		})
 	}
 }
 

@@ -101,8 +101,8 @@ type Encap struct {
 	held     flow // whose outer headers are in scratch
 	heldAt   int  // where the BTH goes behind them
 	streams  [streamsKept]stream
-	came     stream // stream of the most recent packet of a stream that may be received
-	nextID   uint16 // IPv4 identification expected next; 0: the packet's position in its burst
+	came     *stream // of the most recent packet of a stream that may be received, in streams
+	nextID   uint16  // IPv4 identification expected next; 0: the packet's position in its burst
 	ids      numberings
 	ib       infiniband
 }
@@ -130,6 +130,7 @@ func New(mode Mode, addrs []netip.Addr, caps link.Capabilities, port uint16) (*E
 		port = eth.PortRoCEv2
 	}
 	e := &Encap{mode: mode, caps: caps, port: port}
+	e.came = &e.streams[0]
 	for i := range lrhLen {
 		e.scratch[i] = 0xff
 	}
@@ -139,7 +140,7 @@ func New(mode Mode, addrs []netip.Addr, caps link.Capabilities, port uint16) (*E
 
 // SetAddrs replaces the port's addresses, which may change at any time.
 func (e *Encap) SetAddrs(addrs []netip.Addr) {
-	e.addrs, e.came = e.addrs[:0], stream{}
+	e.addrs = e.addrs[:0]
 	for i := range e.streams {
 		e.streams[i].admitted = false
 	}

@@ -48,30 +48,23 @@ func (e *Encap) openDatagram(p *frame.In, next *frame.Next) bool {
 	body := p.Data[:len(p.Data)-ib.ICRCLen]
 	wire := ib.ICRC(p.Data[len(body):])
 	id := e.identification(p)
-	if length <= gatherShort {
-		s := e.known(&p.Src, &p.Dst, p.SrcPort, e.port, length, id, common(body))
-		if s != nil && s.admitted {
-			return e.accept(p, ib.ICRCUpdate(s.begin(id, body), body[ib.BTHLen:]), wire, id)
-		}
+	s := e.came
+	if !s.goesOn(p, length) || !s.numbers(id) {
+		s = e.known(&p.Src, &p.Dst, p.SrcPort, e.port, length, id, common(body))
 	}
-	if length <= gatherShort || !e.came.goesOn(p, length) || !e.came.numbers(id) {
+	if s == nil || !s.admitted {
 		if !e.admit(p) {
 			return false
 		}
 		f := flow{p.Src, p.Dst, p.SrcPort, e.port}
-		if length <= gatherShort {
-			crc, n := e.begin(&f, length, id, body, nil)
-			e.place(length, common(body)).admitted = true
-			return e.accept(p, ib.ICRCUpdate(crc, body[n:]), wire, id)
-		}
-		s := e.stream(&f, length, common(body))
-		if s == nil || !s.numbers(id) {
+		if s = e.stream(&f, length, common(body)); s == nil || !s.numbers(id) {
 			crc, n := e.seed(e.outer(&f), length, id, body, nil)
 			return e.accept(p, ib.ICRCUpdate(crc, body[n:]), wire, id)
 		}
-		e.came = *s
+		s.admitted = true
 	}
-	crc := e.came.begin(id, body)
+	e.came = s
+	crc := s.begin(id, body)
 	if next != nil && isNext(p, next) {
 		crc = take(p, crc, next)
 		e.counters.Placed++
@@ -84,7 +77,7 @@ func (e *Encap) openDatagram(p *frame.In, next *frame.Next) bool {
 // goesOn reports whether a packet, length bytes from the BTH to the ICRC, belongs to the stream, and may
 // therefore be accepted.
 func (s *stream) goesOn(p *frame.In, length int) bool {
-	return s.known && s.length == length && s.head == common(p.Data) && s.flow.srcPort == p.SrcPort && s.flow.src == p.Src &&
+	return s.head == common(p.Data) && s.length == length && s.known && s.admitted && s.flow.srcPort == p.SrcPort && s.flow.src == p.Src &&
 		s.flow.dst == p.Dst
 }
 
