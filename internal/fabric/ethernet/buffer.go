@@ -48,6 +48,12 @@ func (p *Port) groupOf(priority uint8) uint8 {
 // admit finds room for n bytes in a group, and pauses the other end when it reaches its threshold; false: there is none.
 func (p *Port) admit(now clock.Time, index uint8, n int) bool {
 	b, g := &p.sw.buffer, &p.groups[index]
+	if b.used+n <= min(b.peak, b.size) && (p.pausing>>index&1 == 0 || p.roomy(index, n)) { // whatever has left meanwhile
+		g.shared += n
+		b.used += n
+		return true
+	}
+	p.sw.settle(now, 0)
 	fits := b.used+n <= b.size
 	if p.pausing>>index&1 == 0 {
 		if fits {
@@ -74,6 +80,12 @@ func (p *Port) admit(now clock.Time, index uint8, n int) bool {
 	return true
 }
 
+// roomy reports whether a group is below its threshold with n bytes more.
+func (p *Port) roomy(index uint8, n int) bool {
+	b, g := &p.sw.buffer, &p.groups[index]
+	return g.headroom == 0 && p.xoff>>index&1 == 0 && g.shared+n < g.xoff.of(b.size-b.used-n)
+}
+
 func (p *Port) share(g *group, n int) {
 	b := &p.sw.buffer
 	g.shared += n
@@ -81,7 +93,8 @@ func (p *Port) share(g *group, n int) {
 	b.peak = max(b.peak, b.used)
 }
 
-// leave gives back n bytes of a group, its own room first, and lets the other end go on when it is far enough below the threshold.
+// leave gives back n bytes of a group, its own room first, and lets the other end go on when it is far enough below the threshold. Nothing
+// else may have left unnoticed if the other end waits for that (Switch.leave).
 func (p *Port) leave(now clock.Time, index uint8, n int) {
 	b, g := &p.sw.buffer, &p.groups[index]
 	own := min(g.headroom, n)

@@ -117,14 +117,8 @@ func (p *Port) turn(now clock.Time) {
 // sent gives back the room of the frame that has left.
 func (p *Port) sent(now clock.Time) {
 	if p.sending.size > 0 {
-		p.release(now)
+		p.giveBack(now)
 	}
-}
-
-// release is sent where there is such a frame.
-func (p *Port) release(now clock.Time) {
-	p.sw.settle(now, int(p.number))
-	p.giveBack(now)
 }
 
 // send puts the first frame of a queue on the line.
@@ -168,8 +162,7 @@ func (p *Port) lose(now clock.Time, priority uint8) {
 		h.refs--
 		return
 	}
-	s.settle(now, MostPorts)
-	s.leave(now, s.store.frames[f].charge)
+	s.leave(now, MostPorts, s.store.frames[f].charge)
 	s.store.Drop(f)
 }
 

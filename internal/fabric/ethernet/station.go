@@ -152,7 +152,6 @@ func (s *Station) occupy(now clock.Time, link int, priority uint8, f Ref) (arriv
 	if !w.idle(now) || w.down || w.mute || len(w.urgent) > 0 || w.flow.Ready(now) {
 		return 0, false
 	}
-	s.settle(now, MostPorts)
 	w.sent(now)
 	w.seen |= 1 << priority
 	n := s.store.Len(f)

@@ -7,8 +7,8 @@ import (
 )
 
 // Most frames find nothing before them and leave nothing behind them. Such a frame goes straight through the switch, and the port has no
-// turn when its line is free again, only to give back the frame's room: that is done before somebody looks at the buffer, and nobody can
-// tell the difference.
+// turn when its line is free again, only to give back the frame's room: that is done when the port sends next, or before somebody looks
+// at the buffer to whom it makes a difference.
 
 // late are the ports that give back the room of the frame on their line without a turn.
 type late struct {
@@ -80,7 +80,7 @@ func (p *Port) giveBack(now clock.Time) {
 	c := p.sending
 	p.sending = charge{}
 	p.sw.late.ports &^= 1 << p.number
-	p.sw.leave(now, c)
+	p.sw.leave(now, int(p.number), c)
 }
 
 // expect makes ports that have a frame of a group on their line have a turn when that is over: the group waits for it.

@@ -60,8 +60,49 @@ func TestSwitch_RoomThatAPauseWaitsFor(t *testing.T) {
 	r.idle()
 }
 
+// TestSwitch_RoomWhereItMatters: what has left is not counted where the free buffer decides, whether a frame has a place in a queue or
+// whether the other end may go on, although its port has not sent since.
+func TestSwitch_RoomWhereItMatters(t *testing.T) {
+	const share, leaves = 1. / 64, 12 * microsecond // of 1,400 bytes
+	for _, waits := range []bool{false, true} {
+		port := PortConfig{Rate: 1e9, MTU: 1500, Trust: TrustDSCP, FlowControl: PriorityPause, Lossless: 1 << 3}
+		port.Groups[3].Alpha, port.Groups[3].Xon, port.Queues[1].Alpha = share, 1, share
+		r := newRig(t, Config{Buffer: 64 << 10}, port, port, port)
+		for i := range 3 {
+			r.sw.Port(i).relay.Decide(0, stationMAC(0xff), stationMAC(byte(i+1)), 1)
+		}
+		send := func(at clock.Time, from, to, priority byte, length int) {
+			r.drive(at)
+			r.receive(int(from-1), packet{from: from, to: to, class: priority << 5, length: length})
+		}
+		size := r.sw.Usage(0).Size
+		allowed := thresholdOf(0, share).of
+		if waits {
+			y := 1 // bytes of the group that waits, of which so many are just few enough
+			for ; y+1 < allowed(size-y-1); y++ {
+			}
+			send(0, 1, 2, 2, 1400)
+			send(leaves/2, 1, 3, 3, 1400)
+			send(leaves/2, 1, 3, 3, y)
+			r.drive(2 * leaves)
+			if p := r.sw.Port(0); p.xoff != 0 || p.groups[3].shared != y {
+				t.Errorf("groups %#x pause, with %d bytes, want none with %d", p.xoff, p.groups[3].shared, y)
+			}
+			continue
+		}
+		send(0, 1, 2, 2, 1400)
+		send(0, 2, 1, 2, 1400)
+		send(2*leaves, 1, 2, 2, 1400)
+		send(4*leaves, 1, 3, 1, 500)
+		send(4*leaves, 1, 3, 1, allowed(size-500))
+		if d := r.sw.Port(2).counters.Priority[1].QueueDrops; d != 0 {
+			t.Errorf("%d frames were dropped though they had room", d)
+		}
+	}
+}
+
 // TestSwitch_Straight: frames that go straight through a switch leave at the same times and are counted as those that have a place in a
-// queue for no time, whatever comes before and after them.
+// queue for no time, whatever comes before and after them; and the room of what has left is free as soon as that makes a difference.
 func TestSwitch_Straight(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		port := PortConfig{Rate: 10e9, MTU: 1500, Trust: TrustDSCP, FlowControl: PriorityPause, Lossless: 1 << 3}
@@ -69,6 +110,7 @@ func TestSwitch_Straight(t *testing.T) {
 		port.Queues[3].ECN = ECN{Kmin: 500, Kmax: 5000, Pmax: 1, Leaving: rapid.Bool().Draw(rt, "leaving")}
 		port.Queues[1].Strict = rapid.Bool().Draw(rt, "strict")
 		straight, queued := newRig(t, Config{}, port, port, port), newRig(t, Config{}, port, port, port)
+		queued.prompt = true
 		went := 0
 		for i := range rapid.IntRange(1, 40).Draw(rt, "frames") {
 			x := packet{from: byte(rapid.IntRange(1, 3).Draw(rt, "from")), to: byte(rapid.IntRange(1, 3).Draw(rt, "to")), serial: uint32(i),

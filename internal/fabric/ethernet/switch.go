@@ -156,8 +156,14 @@ func (s *Switch) Take(out []Departure) int {
 	return n
 }
 
-// leave gives back the room of a frame.
-func (s *Switch) leave(now clock.Time, c charge) { s.ports[c.port].leave(now, c.group, int(c.size)) }
+// leave gives back the room of a frame that has left by a port, behind those that have left before it where that matters.
+func (s *Switch) leave(now clock.Time, by int, c charge) {
+	p := &s.ports[c.port]
+	if p.xoff>>c.group&1 != 0 {
+		s.settle(now, by)
+	}
+	p.leave(now, c.group, int(c.size))
+}
 
 // Receive takes a frame whose last bit has arrived at a port. What follows from it happens at the next Advance.
 func (s *Switch) Receive(now clock.Time, port int, f Ref) {
@@ -264,9 +270,14 @@ func (s *Switch) members(to uint64, h *header, f Ref) (ports uint64) {
 	return ports
 }
 
+// full reports whether a queue, which has no room for n bytes unless something has left meanwhile, has none.
+func (s *Switch) full(now clock.Time, q *queue, n int) bool {
+	s.settle(now, 0)
+	return q.bytes+n > q.most.of(s.buffer.size-s.buffer.used)
+}
+
 // enqueue puts a frame of n bytes into the queues of ports; false: it has no room in any.
 func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, n int, priority uint8, to uint64) bool {
-	s.settle(now, 0)
 	group := p.groupOf(priority)
 	lossless := p.pausing>>group&1 != 0
 	refs := 0
@@ -278,7 +289,7 @@ func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, n int, prior
 			to &^= set & -set
 			continue
 		}
-		if o.down || !lossless && q.bytes+n > q.most.of(s.buffer.size-s.buffer.used) {
+		if o.down || !lossless && q.bytes+n > q.most.of(s.buffer.size-s.buffer.used) && s.full(now, q, n) {
 			o.counters.Priority[priority].QueueDrops++
 			to &^= set & -set
 			continue

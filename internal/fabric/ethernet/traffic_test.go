@@ -54,11 +54,12 @@ func serial(b []byte) (from byte, n uint32) { return b[29], binary.BigEndian.Uin
 
 // rig is one switch whose ports nobody drives but the test.
 type rig struct {
-	t     testing.TB
-	store Store
-	sw    *Switch
-	now   clock.Time
-	out   []Departure
+	t      testing.TB
+	store  Store
+	sw     *Switch
+	now    clock.Time
+	out    []Departure
+	prompt bool // it gives back the room of what has left although it makes no difference yet
 }
 
 func newRig(t testing.TB, cfg Config, ports ...PortConfig) *rig {
@@ -83,11 +84,20 @@ func (r *rig) control(port int, p eth.Pause) {
 // drive lets happen what is due until a time.
 func (r *rig) drive(until clock.Time) {
 	for at := r.sw.Deadline(); at <= until; at = r.sw.Deadline() {
+		r.giveBack(at)
 		r.sw.Advance(at)
 		r.take()
 	}
 	r.take()
+	r.giveBack(until)
 	r.now = until
+}
+
+// giveBack gives back the room of all frames that have left before a time, if the rig is prompt.
+func (r *rig) giveBack(now clock.Time) {
+	if r.prompt {
+		r.sw.settle(now, 0)
+	}
 }
 
 func (r *rig) take() {
