@@ -28,6 +28,7 @@ type Fabric struct {
 	arrivals arrivals
 	rooms    []int // stations that have room again
 	visited  int   // the station that is visited, from 1 on; 0: none is
+	cold     bool  // other fabrics have their turns between (Prefetch): frames are asked for before they arrive, too
 }
 
 // members are the nodes of one kind.
@@ -266,8 +267,8 @@ func (f *Fabric) AdvanceSwitches(now clock.Time) {
 			continue
 		}
 		a := f.arrivals.pop()
-		if behind := f.arrivals.peek(); behind != 0 {
-			f.Store.prefetch(behind)
+		if f.cold {
+			f.Store.prefetch(f.arrivals.peek())
 		}
 		f.arrive(a)
 	}
@@ -293,10 +294,11 @@ func (f *Fabric) AdvanceStation(now clock.Time, station int) {
 		}
 		l := &f.arrivals.lanes[x.from]
 		a := l.pop()
-		if l.count > 0 {
-			f.Store.prefetch(l.place(0).frame)
-		} else {
+		switch {
+		case l.count == 0:
 			x.busy--
+		case f.cold:
+			f.Store.prefetch(l.place(0).frame)
 		}
 		if x.busy > 1 || x.busy == 1 && l.count == 0 {
 			x.from, x.arrives = f.arrivals.earliest(x)

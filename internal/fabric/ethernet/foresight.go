@@ -13,6 +13,7 @@ import (
 func (f *Fabric) Prefetch(step int) {
 	switch step {
 	case 0:
+		f.cold = true
 		for i := range f.nodes {
 			s := f.nodes[i].Switch
 			prefetch.Lines(unsafe.Pointer(s), unsafe.Offsetof(s.bridged))
