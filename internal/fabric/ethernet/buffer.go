@@ -47,7 +47,7 @@ func (p *Port) groupOf(priority uint8) uint8 {
 
 // admit finds room for n bytes in a group, and pauses the other end when it reaches its threshold; false: there is none.
 func (p *Port) admit(now clock.Time, index uint8, n int) bool {
-	b, g := &p.sw.buffer, &p.groups[index]
+	b, g := &p.sw.buffer, &p.classes[index].group
 	if b.used+n <= min(b.peak, b.size) && (p.pausing>>index&1 == 0 || p.roomy(index, n)) { // whatever has left meanwhile
 		g.shared += n
 		b.used += n
@@ -66,7 +66,7 @@ func (p *Port) admit(now clock.Time, index uint8, n int) bool {
 		p.share(g, n)
 	case g.headroom+n <= g.room:
 		g.headroom += n
-		c := &p.counters.Priority[index]
+		c := &p.classes[index].count
 		c.PeakHeadroom = max(c.PeakHeadroom, g.headroom)
 	default:
 		return false
@@ -82,7 +82,7 @@ func (p *Port) admit(now clock.Time, index uint8, n int) bool {
 
 // roomy reports whether a group is below its threshold with n bytes more.
 func (p *Port) roomy(index uint8, n int) bool {
-	b, g := &p.sw.buffer, &p.groups[index]
+	b, g := &p.sw.buffer, &p.classes[index].group
 	return g.headroom == 0 && p.xoff>>index&1 == 0 && g.shared+n < g.xoff.of(b.size-b.used-n)
 }
 
@@ -96,7 +96,7 @@ func (p *Port) share(g *group, n int) {
 // leave gives back n bytes of a group, its own room first, and lets the other end go on when it is far enough below the threshold. Nothing
 // else may have left unnoticed if the other end waits for that (Switch.leave).
 func (p *Port) leave(now clock.Time, index uint8, n int) {
-	b, g := &p.sw.buffer, &p.groups[index]
+	b, g := &p.sw.buffer, &p.classes[index].group
 	own := min(g.headroom, n)
 	g.headroom -= own
 	g.shared -= n - own

@@ -102,10 +102,8 @@ type PortConfig struct {
 	// Limit is the longest IP packet that the port takes and sends, 576 to MTU, as Port.SetMTU changes it while it runs; 0: MTU. What is
 	// reckoned by the longest frame (headroom, Xon) follows MTU.
 	Limit int
-	// PVID is the VLAN of frames without a tag (native, access), and Tagged those of frames that come and go with one (trunk), as of
-	// bridge.PortConfig. None at all: bridge.DefaultVLAN without tags.
-	PVID   uint16
-	Tagged bridge.VLANs
+	// PVID is the VLAN of frames without a tag (native, access), as of bridge.PortConfig. None, and no Tagged: bridge.DefaultVLAN.
+	PVID uint16
 	// Routed says that the port is in no VLAN: it takes only frames to the switch's MAC, and sends only those that a route leads there.
 	Routed bool
 	// Peer is the MAC to which routed frames go that leave by the port and whose route names none.
@@ -130,6 +128,9 @@ type PortConfig struct {
 	// Groups are the settings for what arrives at each priority, and Queues for what leaves.
 	Groups [Priorities]Group
 	Queues [Priorities]Queue
+
+	// Tagged are the VLANs of frames that come and go with a tag (trunk), as of bridge.PortConfig.
+	Tagged bridge.VLANs
 }
 
 // Group is how much of the buffer frames may use that came in at a port with one priority. It matters for lossless priorities.

@@ -56,8 +56,8 @@ type Usage struct {
 
 // Events returns how many packets the port has marked and how many pauses it has sent, of all priorities.
 func (p *Port) Events() (marks, pauses uint64) {
-	for i := range p.counters.Priority {
-		marks += p.counters.Priority[i].Marked
+	for i := range p.classes {
+		marks += p.classes[i].count.Marked
 	}
 	return marks, p.flow.Sent()
 }

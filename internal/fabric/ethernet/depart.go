@@ -31,7 +31,7 @@ func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
 		if to.Node < 0 {
 			to = End{i, d.Port}
 		}
-		f.port(to).counters.Dropped.Lost++
+		f.port(to).dropped.Lost++
 		f.Store.Drop(d.Frame)
 	case to.Node >= 0:
 		f.push(lane, d.At, d.Frame)

@@ -155,10 +155,10 @@ func (p *Port) SetPauses(now clock.Time, obeys, asks pause.Scope) error {
 	}
 	p.pausing = p.cfg.groups()
 	size := s.buffer.size
-	for i := range p.groups {
-		size += p.groups[i].room
-		p.groups[i].room = p.roomOf(i)
-		size -= p.groups[i].room
+	for i := range p.classes {
+		size += p.classes[i].group.room
+		p.classes[i].group.room = p.roomOf(i)
+		size -= p.classes[i].group.room
 	}
 	if size < leastShared {
 		*p = old

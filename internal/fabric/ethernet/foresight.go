@@ -44,23 +44,19 @@ func (f *Fabric) Prefetch(step int) {
 // few is how many entries of queues are asked for: those of short queues, as the last that became free is used first.
 const few = 16
 
-// first is how much of a port's beginning, up to what its pauses are asked first, frames look at.
-const first = 64
+// first is how much of a port frames look at behind its classes, up to what its pauses are asked first.
+const first = 96
 
 // prefetch asks for what frames use of a port at the priorities of those that it has seen since the last time.
 func (p *Port) prefetch() {
 	if p.seen == 0 {
 		return
 	}
-	prefetch.Lines(unsafe.Pointer(p), first)
-	prefetch.Lines(unsafe.Pointer(&p.scheduler), unsafe.Sizeof(p.scheduler))
-	prefetch.Lines(unsafe.Pointer(&p.relay), unsafe.Offsetof(p.cfg)-unsafe.Offsetof(p.relay)+unsafe.Offsetof(p.cfg.Tagged))
-	prefetch.Lines(unsafe.Pointer(&p.cfg.Peer), unsafe.Offsetof(p.cfg.Groups)-unsafe.Offsetof(p.cfg.Peer))
+	prefetch.Lines(unsafe.Pointer(&p.sw), first)
+	prefetch.Lines(unsafe.Pointer(&p.relay), unsafe.Offsetof(p.cfg)-unsafe.Offsetof(p.relay)+unsafe.Offsetof(p.cfg.Groups))
+	prefetch.Lines(unsafe.Pointer(&p.dscp), unsafe.Sizeof(p.dscp))
 	for ; p.seen != 0; p.seen &= p.seen - 1 {
 		i := bits.TrailingZeros8(p.seen)
-		prefetch.Lines(unsafe.Pointer(&p.queues[i]), unsafe.Sizeof(p.queues[i]))
-		prefetch.Lines(unsafe.Pointer(&p.groups[i]), unsafe.Sizeof(p.groups[i]))
-		c := &p.counters.Priority[i]
-		prefetch.Lines(unsafe.Pointer(c), unsafe.Offsetof(c.Storms))
+		prefetch.Lines(unsafe.Pointer(&p.classes[i]), unsafe.Sizeof(p.classes[i]))
 	}
 }

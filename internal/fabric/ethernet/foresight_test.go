@@ -2,6 +2,7 @@ package ethernet
 
 import (
 	"testing"
+	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/clock"
 )
@@ -48,5 +49,22 @@ func TestForesightOfWhatPortsHaveHad(t *testing.T) {
 	foresee()
 	if s.Wire().seen|o.Wire().seen != 0 {
 		t.Error("what was asked for is asked for again")
+	}
+}
+
+// TestPort_Lines: what a port has of a priority is on four lines of memory, and ports begin where lines do.
+func TestPort_Lines(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) != 8 {
+		t.Skip("it is laid out for processors of 64 bits")
+	}
+	const line = 64
+	if n := unsafe.Sizeof(class{}); n != 4*line {
+		t.Errorf("a class has %d bytes, want %d", n, 4*line)
+	}
+	if n := unsafe.Sizeof(Port{}); n%line != 0 {
+		t.Errorf("a port has %d bytes, want a multiple of %d", n, line)
+	}
+	if at := unsafe.Offsetof(Port{}.sw) % line; at != 0 {
+		t.Errorf("what frames look at begins at byte %d of a line", at)
 	}
 }

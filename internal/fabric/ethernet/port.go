@@ -9,32 +9,45 @@ import (
 )
 
 // Port is one of a switch.
+// What frames look at is together, on as few lines of memory as it takes.
 type Port struct {
+	classes [Priorities]class
 	sw      *Switch
 	number  uint8
 	down    bool
-	deaf    bool  // frames that it receives are dropped
-	mute    bool  // no frames are sent there
-	backlog uint8 // priorities at which frames wait
-	seen    uint8 // priorities that have had frames since they were asked for (Fabric.Prefetch)
+	deaf    bool       // frames that it receives are dropped
+	mute    bool       // no frames are sent there
+	backlog uint8      // priorities at which frames wait
+	seen    uint8      // priorities that have had frames since they were asked for (Fabric.Prefetch)
+	perByte uint64     // time of a byte on the wire, ns << 32
+	end     clock.Time // when the frame on the line ends, with rest, which is ns << 32
+	free    clock.Time // when the line is free: the first ns behind that
+	rest    uint32
+	sending charge // of the frame on the line
 	pauses
-	queues    [Priorities]queue
-	groups    [Priorities]group
-	scheduler scheduler
 
 	relay     *bridge.RelayPort // nil: it is routed
+	urgent    []Ref             // pauses of the host of a station, and frames of the switch, which go first
+	scheduler scheduler
+	cfg       PortConfig
 	dscp      [64]uint8
 	pcp       [8]uint8
-	perByte   uint64     // time of a byte on the wire, ns << 32
-	end       clock.Time // when the frame on the line ends, with rest, which is ns << 32
-	rest      uint32
-	free      clock.Time // when the line is free: the first ns behind that
-	sending   charge     // of the frame on the line
-	unlearned uint64     // sources of a domain of which there were too many
-	urgent    []Ref      // pauses of the host of a station, and frames of the switch, which go first
-	cfg       PortConfig
-	counters  Counters
+	unlearned uint64 // sources of a domain of which there were too many
+	flooded   uint64
+	dropped   Drops
+	_         [pad]byte
 }
+
+// class is what a port has for frames of a priority: where they wait to leave, and what those use that came in. Four lines of memory.
+type class struct {
+	queue queue
+	group group
+	count PriorityCounters
+	_     [8]byte
+}
+
+// pad makes ports begin where a line of memory does.
+const pad = 56
 
 // newPort returns a port for a configuration that is settled.
 func newPort(s *Switch, number int, cfg PortConfig) Port {
@@ -44,9 +57,9 @@ func newPort(s *Switch, number int, cfg PortConfig) Port {
 	p.follow(0)
 	for i := range Priorities {
 		g, q := &cfg.Groups[i], &cfg.Queues[i]
-		p.groups[i] = group{xoff: thresholdOf(g.Xoff, g.Alpha), xon: g.Xon}
-		p.groups[i].room = p.roomOf(i)
-		p.queues[i] = queue{most: thresholdOf(q.Most, q.Alpha), ecn: q.ECN, slope: slopeOf(q.ECN)}
+		p.classes[i].group = group{xoff: thresholdOf(g.Xoff, g.Alpha), xon: g.Xon}
+		p.classes[i].group.room = p.roomOf(i)
+		p.classes[i].queue = queue{most: thresholdOf(q.Most, q.Alpha), ecn: q.ECN, slope: slopeOf(q.ECN)}
 		p.scheduler.quantum[i] = quantum * int(q.Weight)
 		if q.Strict {
 			p.scheduler.strict |= 1 << i
@@ -131,7 +144,7 @@ func (p *Port) send(now clock.Time, priority uint8) {
 func (p *Port) put(now clock.Time, priority uint8, f Ref, n int, marked bool) {
 	s := p.sw
 	p.scheduler.sent(priority, n)
-	c := &p.counters.Priority[priority]
+	c := &p.classes[priority].count
 	c.OutFrames++
 	c.OutBytes += uint64(n)
 	h := &s.store.frames[f]
@@ -142,7 +155,7 @@ func (p *Port) put(now clock.Time, priority uint8, f Ref, n int, marked bool) {
 	} else {
 		p.sending = h.charge
 	}
-	if q := &p.queues[priority]; marked && (!q.ecn.Leaving || q.congested(s.cfg.Random)) {
+	if q := &p.classes[priority].queue; marked && (!q.ecn.Leaving || q.congested(s.cfg.Random)) {
 		c.Marked++
 		mark(s.store.Head(f))
 	}
@@ -157,7 +170,7 @@ func (p *Port) put(now clock.Time, priority uint8, f Ref, n int, marked bool) {
 func (p *Port) lose(now clock.Time, priority uint8) {
 	s := p.sw
 	f, _, _ := p.pop(priority)
-	p.counters.Priority[priority].QueueDrops++
+	p.classes[priority].count.QueueDrops++
 	if h := &s.store.frames[f]; h.refs > 1 {
 		h.refs--
 		return
@@ -203,28 +216,29 @@ func (p *Port) occupy(now clock.Time, n int) clock.Time {
 
 // Counters returns the port's.
 func (p *Port) Counters(now clock.Time) Counters {
-	if p.relay != nil {
-		p.counters.NotLearned = p.relay.NotLearned() + p.unlearned
-	}
-	c, e := p.counters, p.flow.Counters(now)
+	e := p.flow.Counters(now)
+	c := Counters{Flooded: p.flooded, Dropped: p.dropped, Global: e.Global, Ignored: e.Ignored}
 	for i := range c.Priority {
+		c.Priority[i] = p.classes[i].count
 		c.Priority[i].Pause = e.Priority[i]
 	}
-	c.Global, c.Ignored = e.Global, e.Ignored
 	c.Dropped.Reserved += e.Unknown
+	if p.relay != nil {
+		c.NotLearned = p.relay.NotLearned() + p.unlearned
+	}
 	return c
 }
 
 // Queued returns how many frames and bytes wait at a priority to leave by the port.
 func (p *Port) Queued(priority uint8) (frames, bytes int) {
-	q := &p.queues[priority]
+	q := &p.classes[priority].queue
 	return q.frames, q.bytes
 }
 
 // Buffered returns how many bytes that came in at a priority are in the shared buffer, and in the headroom.
 func (p *Port) Buffered(now clock.Time, priority uint8) (shared, headroom int) {
 	p.sw.settle(now, MostPorts)
-	g := &p.groups[p.groupOf(priority)]
+	g := &p.classes[p.groupOf(priority)].group
 	return g.shared, g.headroom
 }
 
@@ -244,7 +258,7 @@ func (p *Port) SetUp(now clock.Time, up bool) {
 	}
 	for set := p.backlog; set != 0; set &= set - 1 {
 		i := uint8(bits.TrailingZeros8(set))
-		for p.queues[i].frames > 0 {
+		for p.classes[i].queue.frames > 0 {
 			p.lose(now, i)
 		}
 	}

@@ -21,7 +21,7 @@ type queue struct {
 
 // push puts a frame into a port's queue.
 func (p *Port) push(priority uint8, f Ref, n int, marked bool) {
-	s, q := p.sw, &p.queues[priority]
+	s, q := p.sw, &p.classes[priority].queue
 	e := s.free
 	if e != 0 {
 		s.free = s.entries[e].next
@@ -40,13 +40,13 @@ func (p *Port) push(priority uint8, f Ref, n int, marked bool) {
 	p.seen |= 1 << priority
 	q.frames++
 	q.bytes += n
-	c := &p.counters.Priority[priority]
+	c := &p.classes[priority].count
 	c.PeakQueue = max(c.PeakQueue, q.bytes)
 }
 
 // pop takes the first frame out of a port's queue, in which one waits.
 func (p *Port) pop(priority uint8) (f Ref, n int, marked bool) {
-	s, q := p.sw, &p.queues[priority]
+	s, q := p.sw, &p.classes[priority].queue
 	at := q.first
 	e := &s.entries[at]
 	f, marked = e.frame, e.marked
@@ -89,8 +89,8 @@ func slopeOf(e ECN) uint64 {
 type scheduler struct {
 	strict  uint8
 	current uint8
-	quantum [Priorities]int // what each may send before the next has its turn
 	credit  [Priorities]int // what each may still send; less than 0: it sent too much
+	quantum [Priorities]int // what each may send before the next has its turn
 }
 
 // quantum is that of a queue of weight 1. What a queue sends too much is made up for, so shares hold over time.

@@ -115,21 +115,21 @@ func (r *routes) find(a netip.Addr) *hop {
 // route changes a frame to the switch as a router does, and returns the port where it leaves, as a bit. None: it is counted why.
 func (s *Switch) route(p *Port, h *header, b []byte, f Ref) uint64 {
 	if h.version == 0 {
-		p.counters.Dropped.NoRoute++
+		p.dropped.NoRoute++
 		return 0
 	}
 	next := s.routes.next(h, b)
 	if next == nil {
-		p.counters.Dropped.NoRoute++
+		p.dropped.NoRoute++
 		return 0
 	}
 	if h.hops <= 1 {
-		p.counters.Dropped.HopLimit++
+		p.dropped.HopLimit++
 		return 0
 	}
 	n := s.spread(next.ports, h, b)
 	if n < 0 {
-		p.counters.Dropped.NoRoute++
+		p.dropped.NoRoute++
 		return 0
 	}
 	o := &s.ports[n]

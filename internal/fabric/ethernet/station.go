@@ -75,7 +75,7 @@ func (s *Station) Send(now clock.Time, f Ref) bool {
 	p := s.Port(s.host)
 	var h header
 	if !h.parse(s.store.Head(f)) {
-		p.counters.Dropped.Malformed++
+		p.dropped.Malformed++
 		s.store.Drop(f)
 		return true
 	}
@@ -115,7 +115,7 @@ func (s *Station) take(now clock.Time, h *header, priority uint8, f Ref) bool {
 	}
 	n := s.link(h, f)
 	if w := &s.ports[n]; w.mute { // no link may send
-		w.counters.Priority[priority].QueueDrops++
+		w.classes[priority].count.QueueDrops++
 		s.store.Drop(f)
 		return true
 	}
@@ -155,7 +155,7 @@ func (s *Station) occupy(now clock.Time, link int, priority uint8, f Ref) (arriv
 	w.sent(now)
 	w.seen |= 1 << priority
 	n := s.store.Len(f)
-	c := &w.counters.Priority[priority]
+	c := &w.classes[priority].count
 	c.OutFrames++
 	c.OutBytes += uint64(n)
 	return w.occupy(now, n), true
@@ -175,7 +175,7 @@ func (s *Station) pass(now clock.Time, link uint8, f Ref) bool {
 	priority := p.priority(&h)
 	p.seen |= 1 << priority
 	o.seen |= 1 << priority
-	in, out := &p.counters.Priority[priority], &o.counters.Priority[priority]
+	in, out := &p.classes[priority].count, &o.classes[priority].count
 	in.InFrames++
 	in.InBytes += uint64(n)
 	out.OutFrames++

@@ -29,7 +29,7 @@ func (p *Port) straight(now clock.Time, priority uint8, f Ref, n int) bool {
 		return false
 	}
 	p.seen |= 1 << priority
-	c := &p.counters.Priority[priority]
+	c := &p.classes[priority].count
 	c.PeakQueue = max(c.PeakQueue, n)
 	p.scheduler.choose(1 << priority)
 	p.put(now, priority, f, n, false)

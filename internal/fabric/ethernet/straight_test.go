@@ -85,8 +85,8 @@ func TestSwitch_RoomWhereItMatters(t *testing.T) {
 			send(leaves/2, 1, 3, 3, 1400)
 			send(leaves/2, 1, 3, 3, y)
 			r.drive(2 * leaves)
-			if p := r.sw.Port(0); p.xoff != 0 || p.groups[3].shared != y {
-				t.Errorf("groups %#x pause, with %d bytes, want none with %d", p.xoff, p.groups[3].shared, y)
+			if p := r.sw.Port(0); p.xoff != 0 || p.classes[3].group.shared != y {
+				t.Errorf("groups %#x pause, with %d bytes, want none with %d", p.xoff, p.classes[3].group.shared, y)
 			}
 			continue
 		}
@@ -95,7 +95,7 @@ func TestSwitch_RoomWhereItMatters(t *testing.T) {
 		send(2*leaves, 1, 2, 2, 1400)
 		send(4*leaves, 1, 3, 1, 500)
 		send(4*leaves, 1, 3, 1, allowed(size-500))
-		if d := r.sw.Port(2).counters.Priority[1].QueueDrops; d != 0 {
+		if d := r.sw.Port(2).classes[1].count.QueueDrops; d != 0 {
 			t.Errorf("%d frames were dropped though they had room", d)
 		}
 	}

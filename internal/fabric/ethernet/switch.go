@@ -86,8 +86,8 @@ func build(store *Store, cfg Config, ports []PortConfig) (*Switch, error) {
 			return nil, fmt.Errorf("port %d: %w", i, err)
 		}
 		s.ports[i] = newPort(s, i, c)
-		for _, g := range s.ports[i].groups {
-			s.buffer.size -= g.room
+		for k := range s.ports[i].classes {
+			s.buffer.size -= s.ports[i].classes[k].group.room
 		}
 	}
 	if s.buffer.size < leastShared {
@@ -120,8 +120,8 @@ func (s *Switch) Usage(now clock.Time) Usage {
 	s.settle(now, MostPorts)
 	u := Usage{Size: s.buffer.size, Used: s.buffer.used, Peak: s.buffer.peak}
 	for i := range s.ports {
-		for _, g := range s.ports[i].groups {
-			u.Headroom += g.headroom
+		for k := range s.ports[i].classes {
+			u.Headroom += s.ports[i].classes[k].group.headroom
 		}
 	}
 	return u
@@ -171,7 +171,7 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 	var h header
 	b := s.store.Head(f)
 	n := s.store.Len(f)
-	d := &p.counters.Dropped
+	d := &p.dropped
 	switch {
 	case p.down:
 		d.Down++
@@ -185,7 +185,7 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 	default:
 		priority := p.priority(&h)
 		p.seen |= 1 << priority
-		c := &p.counters.Priority[priority]
+		c := &p.classes[priority].count
 		c.InFrames++
 		c.InBytes += uint64(n)
 		if to := s.forward(now, p, &h, b, f); to != 0 && s.enqueue(now, p, &h, f, n, priority, to) {
@@ -211,7 +211,7 @@ func (s *Switch) listen(now clock.Time, p *Port, h *header, b []byte) bool {
 
 // forward returns the ports where a frame leaves, of which b are the first bytes, bit n for port n. None: it is counted why.
 func (s *Switch) forward(now clock.Time, p *Port, h *header, b []byte, f Ref) uint64 {
-	d := &p.counters.Dropped
+	d := &p.dropped
 	switch {
 	case s.crossed:
 		return 1 << (len(s.ports) - 1)
@@ -243,7 +243,7 @@ func (s *Switch) forward(now clock.Time, p *Port, h *header, b []byte, f Ref) ui
 	case bridge.Filtered:
 		d.Filtered++
 	case bridge.Flooded:
-		p.counters.Flooded++
+		p.flooded++
 	}
 	if s.domain != nil {
 		return to
@@ -283,14 +283,14 @@ func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, n int, prior
 	refs := 0
 	for set := to; set != 0; set &= set - 1 {
 		o := &s.ports[bits.TrailingZeros64(set)]
-		q := &o.queues[priority]
+		q := &o.classes[priority].queue
 		if n > o.cfg.Limit+h.network { // IEEE 802.1Q, 8.6.6: longer than the maximum of the port where it would leave
-			o.counters.Dropped.TooLong++
+			o.dropped.TooLong++
 			to &^= set & -set
 			continue
 		}
 		if o.down || !lossless && q.bytes+n > q.most.of(s.buffer.size-s.buffer.used) && s.full(now, q, n) {
-			o.counters.Priority[priority].QueueDrops++
+			o.classes[priority].count.QueueDrops++
 			to &^= set & -set
 			continue
 		}
@@ -300,7 +300,7 @@ func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, n int, prior
 		return false
 	}
 	if !p.admit(now, group, n) {
-		c := &p.counters.Priority[priority]
+		c := &p.classes[priority].count
 		if lossless {
 			c.HeadroomDrops++
 		} else {
@@ -318,7 +318,7 @@ func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, n int, prior
 	}
 	for ; to != 0; to &= to - 1 {
 		o := &s.ports[bits.TrailingZeros64(to)]
-		o.push(priority, f, n, h.capable() && o.queues[priority].coming(s.cfg.Random))
+		o.push(priority, f, n, h.capable() && o.classes[priority].queue.coming(s.cfg.Random))
 		o.wake(now)
 	}
 	return true

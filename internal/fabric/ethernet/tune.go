@@ -16,13 +16,13 @@ func (p *Port) SetGroup(now clock.Time, i int, g Group) error {
 	}
 	p.cfg.Groups[i] = g
 	room := p.roomOf(i)
-	if size := p.sw.buffer.size + p.groups[i].room - room; size >= leastShared {
+	if size := p.sw.buffer.size + p.classes[i].group.room - room; size >= leastShared {
 		p.sw.buffer.size = size
 	} else {
 		p.cfg.Groups[i] = old
 		return bad("Headroom", g.Headroom, "less: the buffer has no room for that")
 	}
-	x := &p.groups[i]
+	x := &p.classes[i].group
 	x.xoff, x.xon, x.room = thresholdOf(g.Xoff, g.Alpha), g.Xon, room
 	p.relax(now, uint8(i))
 	return nil
@@ -40,7 +40,7 @@ func (p *Port) SetQueue(now clock.Time, i int, q Queue) error {
 		return err
 	}
 	p.cfg.Queues[i] = q
-	x := &p.queues[i]
+	x := &p.classes[i].queue
 	x.most, x.ecn, x.slope = thresholdOf(q.Most, q.Alpha), q.ECN, slopeOf(q.ECN)
 	p.scheduler.quantum[i] = quantum * int(q.Weight)
 	if p.scheduler.strict &^= 1 << i; q.Strict {

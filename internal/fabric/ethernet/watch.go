@@ -34,7 +34,7 @@ func (w *Watch) Look(now clock.Time) []Waiting {
 	cycle := w.Cycle(now)
 	sent := make([]uint64, len(cycle))
 	for i, q := range cycle {
-		sent[i] = w.Sites[q.Node].ports[q.Port].counters.Priority[q.Priority].OutFrames
+		sent[i] = w.Sites[q.Node].ports[q.Port].classes[q.Priority].count.OutFrames
 	}
 	same := len(cycle) > 0 && slices.Equal(cycle, w.cycle) && slices.Equal(sent, w.sent)
 	again := w.told
@@ -91,8 +91,8 @@ func (s *search) stalled(now clock.Time, n int, all []Waiting) []Waiting {
 // from returns which groups have frames in a queue, by port.
 func (p *Port) from(priority uint8) (groups [MostPorts]uint8) {
 	s := p.sw
-	e := p.queues[priority].first
-	for range p.queues[priority].frames {
+	e := p.classes[priority].queue.first
+	for range p.classes[priority].queue.frames {
 		h := &s.store.frames[s.entries[e].frame]
 		groups[h.port] |= 1 << h.group
 		e = s.entries[e].next
