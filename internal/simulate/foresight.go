@@ -3,6 +3,7 @@ package simulate
 import (
 	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cpu/prefetch"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -17,14 +18,15 @@ const (
 	many = 32
 )
 
-// foresee asks for the memory that the shard will use in a window, if it had much to do in the last: all other shards have had their turns
-// since, and what it used then has left the near caches of the processor. Without that it would wait for one line after the other.
-func (h *shard) foresee() {
+// foresee asks for the memory that the shard will use in a window up to a time, if it had much to do in the last: all other shards have
+// had their turns since, and what it used then has left the near caches of the processor. Without that it would wait for one line after
+// the other.
+func (h *shard) foresee(until clock.Time) {
 	if h.turns < worthwhile || len(h.r.s.Graph.Hosts) < many || len(h.r.n.shards) == 1 {
 		return
 	}
 	for step := range foresteps {
-		h.Prefetch(step)
+		h.Prefetch(step, until)
 		for _, x := range h.hosts {
 			x.prefetch(step)
 		}

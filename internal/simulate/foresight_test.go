@@ -28,7 +28,7 @@ func TestForesight(t *testing.T) {
 					}
 					if i == 1 {
 						h.turns = worthwhile
-						h.foresee()
+						h.foresee(h.now.Add(step))
 						forgotten(t, h)
 					}
 				}

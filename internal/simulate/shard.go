@@ -131,7 +131,7 @@ func (h *shard) wanted() clock.Time {
 
 // pass lets everything happen until a time.
 func (h *shard) pass(until clock.Time) {
-	h.foresee()
+	h.foresee(until)
 	h.turns = 0
 	h.collect()
 	if h.reach > 0 {

@@ -4,13 +4,15 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cpu/prefetch"
 )
 
 // Prefetch asks for the memory that frames use of the nodes, as far as they used it since the last time. Where other fabrics have had
-// their turns, all that has left the near caches, and a frame would wait for one line after the other. It takes step 0 to 2, between which
-// there is time for what the first asked for to arrive, so that it may be looked into.
-func (f *Fabric) Prefetch(step int) {
+// their turns, all that has left the near caches, and a frame would wait for one line after the other. It takes step 0 to 3, between which
+// there is time for what the first asked for to arrive, so that it may be looked into. Of frames it asks for those that wait at ports and
+// may leave soon, and those that arrive until a time.
+func (f *Fabric) Prefetch(step int, until clock.Time) {
 	switch step {
 	case 0:
 		f.cold = true
@@ -37,6 +39,41 @@ func (f *Fabric) Prefetch(step int) {
 			if l := &f.arrivals.lanes[i]; l.count > 0 {
 				prefetch.Lines(unsafe.Pointer(unsafe.SliceData(l.ring)), uintptr(len(l.ring))*unsafe.Sizeof(coming{}))
 			}
+		}
+	case 3:
+		for i := range f.nodes {
+			s := f.nodes[i].Switch
+			for k := range s.ports {
+				if p := &s.ports[k]; p.backlog != 0 {
+					p.foresee()
+				}
+			}
+		}
+		for i := range f.arrivals.lanes {
+			l := &f.arrivals.lanes[i]
+			for k := range l.count {
+				x := l.place(k)
+				if x.at > until {
+					break
+				}
+				f.Store.prefetch(x.frame)
+			}
+		}
+	}
+}
+
+// soon is how many frames of a queue are asked for: about as many as leave until the next time.
+const soon = 8
+
+// foresee asks for the first frames that wait at a port.
+func (p *Port) foresee() {
+	for set := p.backlog; set != 0; set &= set - 1 {
+		q, entries := &p.classes[bits.TrailingZeros8(set)].queue, p.sw.entries
+		at := q.first
+		for range min(q.frames, soon) {
+			e := &entries[at]
+			p.sw.store.prefetch(e.frame)
+			at = e.next
 		}
 	}
 }

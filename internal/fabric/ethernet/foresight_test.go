@@ -26,7 +26,7 @@ func TestForesightOfWhatPortsHaveHad(t *testing.T) {
 	}
 	foresee := func() {
 		for step := range 4 {
-			f.Prefetch(step)
+			f.Prefetch(step, clock.Never)
 		}
 	}
 	foresee()
@@ -34,7 +34,9 @@ func TestForesightOfWhatPortsHaveHad(t *testing.T) {
 		if !f.SendAt(0, a, 5, f.Store.Put(make([]byte, 100), 0)) {
 			t.Fatal("no room")
 		}
-		f.Prefetch(2) // while frames are on their way
+		for step := 2; step < 4; step++ { // while frames wait, and are on their way
+			f.Prefetch(step, clock.Never)
+		}
 	}
 	if got := s.Wire().seen; got != 1<<5 {
 		t.Errorf("the sender's wire has seen priorities %08b, want the one of its frames", got)
