@@ -94,7 +94,7 @@ func TestVirtualIB_Partitions(t *testing.T) {
 	}
 	f := newIBFabric(t, 2, subnet.Config{Partitions: parts})
 	h := newHost(t, Config{Seed: 1})
-	i := f.add(h, 0, AdapterConfig{Addr: netip.MustParseAddr("10.79.0.1")})
+	i := f.add(h, 0, AdapterConfig{Addr: netip.MustParseAddr("10.79.0.1"), MaxCMRetries: 1})
 	f.until(h, func() bool { return slices.Contains(h.adapters[i].ib.Keys(), 0x8002) })
 	one := newProgram(t, h, i)
 	in := func(keys ...ib.PKey) func(*FunctionConfig) {

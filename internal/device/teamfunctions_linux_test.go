@@ -131,6 +131,7 @@ func (b *bundled) traffic(t *testing.T, one, other link.Link) (goOn func()) {
 // TestTeam_Functions: RDMA of an adapter and of its virtual functions, and frames of their hosts, go on while a member of their team fails,
 // comes back, and the other fails, with every type; all members have carried something in the end.
 func TestTeam_Functions(t *testing.T) {
+	t.Parallel()
 	for kind := engine.AFT; kind <= engine.SLA; kind++ {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
