@@ -21,6 +21,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/client"
 	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -98,6 +99,7 @@ type process struct {
 
 func startProcess(t *testing.T, socket string, addr netip.Addr) *process {
 	t.Helper()
+	systemtest.Required(t)
 	p := &process{cmd: exec.Command("/proc/self/exe")}
 	p.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=host,%s,%s", client.TrafficVariable, socket, addr))
 	p.cmd.Stderr = os.Stderr
@@ -171,6 +173,7 @@ func meet(t *testing.T, addrs [2]netip.Addr, socket string, dh *device.Host) (*p
 // TestInitiatorCopiesInTheProcessOfItsPeer: writes, reads and sends to and from memory that a program has allocated
 // itself are carried out by the initiator, not by the driver.
 func TestInitiatorCopiesInTheProcessOfItsPeer(t *testing.T) {
+	systemtest.Mark(t)
 	ctx, addrs := testbed.Context(t), testbed.Addrs()
 	socket, dh := testbed.Driver(t, addrs)
 	p, e := meet(t, addrs, socket, dh)
@@ -210,6 +213,7 @@ func TestInitiatorCopiesInTheProcessOfItsPeer(t *testing.T) {
 // TestMemoryThatIsNotThereIsLeftToTheDriver: a request that the kernel cannot carry out wholly goes to the driver,
 // which fails it as it always has.
 func TestMemoryThatIsNotThereIsLeftToTheDriver(t *testing.T) {
+	systemtest.Mark(t)
 	ctx, addrs := testbed.Context(t), testbed.Addrs()
 	socket, dh := testbed.Driver(t, addrs)
 	p, e := meet(t, addrs, socket, dh)
@@ -223,6 +227,7 @@ func TestMemoryThatIsNotThereIsLeftToTheDriver(t *testing.T) {
 
 // TestPeerIsKilledWhileItsMemoryIsWritten: the death of the peer's process ends the connection as ever.
 func TestPeerIsKilledWhileItsMemoryIsWritten(t *testing.T) {
+	systemtest.Mark(t)
 	addrs := testbed.Addrs()
 	socket, dh := testbed.Driver(t, addrs)
 	for range 5 {
@@ -256,6 +261,7 @@ func TestPeerIsKilledWhileItsMemoryIsWritten(t *testing.T) {
 // TestNobodyWritesDeregisteredMemory: when the deregistration of memory in no segment has returned, no initiator
 // writes to it any more.
 func TestNobodyWritesDeregisteredMemory(t *testing.T) {
+	systemtest.Mark(t)
 	addrs := testbed.Addrs()
 	socket, dh := testbed.Driver(t, addrs)
 	for range 10 {
@@ -283,6 +289,7 @@ func TestNobodyWritesDeregisteredMemory(t *testing.T) {
 // TestDriverCopiesWhereTheKernelForbidsTheInitiator: a program that may not reach its peer's process leaves the
 // requests to the driver, and the status says why.
 func TestDriverCopiesWhereTheKernelForbidsTheInitiator(t *testing.T) {
+	systemtest.Mark(t)
 	if os.Geteuid() != 0 {
 		t.Skip("needs a driver that may reach processes that its programs may not: run as root")
 	}

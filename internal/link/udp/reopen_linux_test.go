@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // TestOpen_WhileProgramsStart: a link that was closed can be opened again at once, also while the process starts programs, which have
 // copies of its sockets until they begin.
 func TestOpen_WhileProgramsStart(t *testing.T) {
-	program, err := exec.LookPath("true")
-	if err != nil {
-		t.Skip("there is no program true")
-	}
+	systemtest.Mark(t)
+	systemtest.Programs(t, "true")
 	var starting sync.WaitGroup
 	defer starting.Wait()
 	over := make(chan struct{})
@@ -26,7 +25,7 @@ func TestOpen_WhileProgramsStart(t *testing.T) {
 				case <-over:
 					return
 				default:
-					_ = exec.Command(program).Run()
+					_ = exec.Command("true").Run()
 				}
 			}
 		})

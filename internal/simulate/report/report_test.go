@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/os/wholefile"
 	"github.com/softvpi/softvpi/internal/simulate"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // results are those of runs with a seed of each.
@@ -96,16 +97,14 @@ func TestFewer(t *testing.T) {
 // drawn returns what a browser makes of a page.
 func drawn(t *testing.T, name, page string) string {
 	t.Helper()
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("needs chromium")
-	}
+	systemtest.Required(t)
+	systemtest.Programs(t, "chromium")
 	file := filepath.Join(t.TempDir(), name+".html")
 	page = strings.Replace(page, "<script>", `<script>window.onerror = m => document.body.append("page failed: " + m);`, 1)
 	if err := wholefile.Write(file, []byte(page)); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--dump-dom",
+	out, err := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--dump-dom",
 		"file://"+file).Output()
 	if err != nil {
 		t.Skip("chromium does not run: ", err)
@@ -119,6 +118,7 @@ func drawn(t *testing.T, name, page string) string {
 
 // TestHTML_Browser: a browser draws the page without an error.
 func TestHTML_Browser(t *testing.T) {
+	systemtest.Mark(t)
 	for name, seeds := range map[string][]string{"one": {"1"}, "several": {"1", "2"}} {
 		dom := drawn(t, name, write(t, results(t, text, seeds...)))
 		for _, want := range []string{"<h2>Topology</h2>", "<h2>Queues</h2>", "<h2>Slowdown</h2>", "<h2>Pauses</h2>", "sender2 → receiver", "3 / 3"} {
@@ -139,6 +139,7 @@ func TestHTML_Browser(t *testing.T) {
 
 // TestHTML_IdlePorts: ports that have carried nothing have no priorities, and the page is drawn all the same.
 func TestHTML_IdlePorts(t *testing.T) {
+	systemtest.Mark(t)
 	page := write(t, results(t, `{"topology": {"kind": "star", "hosts": 3}, "lean": true, "duration": "100us", "workload": {"kind": "permutation",
 		"hosts": ["host0", "host1"], "size": "20KB"}}`, "1"))
 	if !strings.Contains(page, `"priorities":[]`) {
@@ -152,6 +153,7 @@ func TestHTML_IdlePorts(t *testing.T) {
 // TestHTML_Agreements: the page has tables of what ports have agreed by LACP, those first whose place in a bundle has changed, and of what
 // adapters have by DCBX; the same bytes each time.
 func TestHTML_Agreements(t *testing.T) {
+	systemtest.Mark(t)
 	all := results(t, bundled, "1")
 	page := write(t, all)
 	if write(t, results(t, bundled, "1")) != page {

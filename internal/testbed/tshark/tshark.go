@@ -12,15 +12,15 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // Reads returns what tshark prints of Ethernet frames, with options. Without tshark the test is skipped.
 func Reads(t testing.TB, frames [][]byte, options ...string) string {
 	t.Helper()
-	program, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("there is no tshark: test/ethernet/packages.sh installs it")
-	}
+	systemtest.Required(t)
+	systemtest.Programs(t, "tshark")
 	var file bytes.Buffer
 	w := pcapgo.NewWriter(&file)
 	if err := w.WriteFileHeader(65535, layers.LinkTypeEthernet); err != nil {
@@ -35,7 +35,7 @@ func Reads(t testing.TB, frames [][]byte, options ...string) string {
 	if err := os.WriteFile(name, file.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(program, append([]string{"-n", "-r", name}, options...)...).Output()
+	out, err := exec.Command("tshark", append([]string{"-n", "-r", name}, options...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
