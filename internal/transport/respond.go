@@ -37,7 +37,8 @@ func (q *QP) respond(now clock.Time, out []frame.Out) (n int, more bool) {
 			return n, false // waiting for a copy, or scratch is full
 		}
 		n += k
-		if size := q.answerSize(r); size <= shortAnswer && q.eng.cfg.MaxBurstBytes-bytes >= answersAhead(size*int(s.depth)) && s.pending > 0 {
+		size, answered := q.answerSize(r), q.eng.cfg.MaxBurstBytes-bytes
+		if size <= shortAnswer && answered >= answersAhead(size*int(s.depth)) && s.pending > 0 {
 			q.eng.early = true
 			return n, true
 		}
