@@ -112,7 +112,8 @@ check-package: package site
 # processors.
 test-unit: export GOGC = 400
 test-unit:
-	$(GO) test -short -p $(UNITJOBS) -parallel $(UNITJOBS) $(TESTBUILD) $(TESTFLAGS) $(LONGEST) $$($(GO) list ./... | grep -v '^[^/]*/[^/]*/[^/]*/test/')
+	$(GO) test -short -p $(UNITJOBS) -parallel $(UNITJOBS) $(TESTBUILD) $(TESTFLAGS) $(LONGEST) \
+		$$($(GO) list ./... | grep -v '^[^/]*/[^/]*/[^/]*/test/')
 
 # Tests of processes, network namespaces, browsers and the distribution's programs, SYSTEMJOBS packages at a time
 # (internal/testbed/systemtest). Those in network namespaces need root and skip without it; the one that clicks through

@@ -38,7 +38,7 @@ func TestContainersByCDI(t *testing.T) {
 	needLibraries(t)
 	systemtest.Programs(t, "unshare", "setpriv", "chroot", "ibv_rc_pingpong")
 	if os.Geteuid() != 0 {
-		t.Skip("needs root")
+		t.Skip("needs root: a container here is mount namespaces of its own")
 	}
 	cfg := driverbed.Config(t, config.Adapter{Name: "left"}, config.Adapter{Name: "right"})
 	cfg.Containers = &config.Containers{Count: 2, Memory: 64 << 20}
