@@ -111,9 +111,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // tlsClient returns a client of the interface at a TCP address.
 func tlsClient(address string, trust *tls.Config, token string) *Client {
-	return &Client{where: address, base: "https://" + address, http: &http.Client{
-		Transport: bearer{&http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}, token}, Timeout: callTimeout,
-	}}
+	return NewClientOver(address, "https://"+address, bearer{&http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}, token})
 }
 
 func TestTLSAndToken(t *testing.T) {

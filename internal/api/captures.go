@@ -40,8 +40,8 @@ type CaptureRequest struct {
 	Comments bool `query:"comments" json:"comments,omitempty" doc:"With qp, a comment of each packet: what the adapter did with it, or why it was sent, and how far the queue pair was."`
 }
 
-// captureFileRequest asks for a capture that the driver writes to a file.
-type captureFileRequest struct {
+// CaptureFileRequest asks for a capture that the driver writes to a file.
+type CaptureFileRequest struct {
 	CaptureRequest
 	File string `json:"file" doc:"Absolute path, on the driver's machine."`
 }
@@ -59,15 +59,15 @@ type CaptureStatus struct {
 	Problem string    `json:"problem,omitempty" doc:"Why the capture ended by itself."`
 }
 
-// captureHeader is the header of the answer that names a capture, to end it by.
-const captureHeader = "Softvpi-Capture"
+// CaptureHeader is the header of the answer that names a capture, to end it by.
+const CaptureHeader = "Softvpi-Capture"
 
 // captureStall is how long a reader of a capture may take nothing before it is considered gone.
 const captureStall = 30 * time.Second
 
 // captureRoutes serve captures.
 func (s *Server) captureRoutes(d captures) {
-	read := operation("GET", "/capture", "read-capture", "A capture as pcapng, until it is ended. The header "+captureHeader+" names it")
+	read := operation("GET", "/capture", "read-capture", "A capture as pcapng, until it is ended. The header "+CaptureHeader+" names it")
 	read.Parameters = s.parameters(CaptureRequest{})
 	s.raw(read, "application/x-pcapng", func(w http.ResponseWriter, r *http.Request) { serveCapture(d, w, r) })
 	register(s, operation("DELETE", "/capture/{id}", "end-capture", "End a capture. A file that the driver writes is complete then"),
@@ -81,7 +81,7 @@ func (s *Server) captureRoutes(d captures) {
 		func(context.Context, *struct{}) (*one[[]CaptureStatus], error) { return body(d.Captures()), nil })
 	register(s, operation("POST", "/captures", "capture-to-file",
 		"Begin a capture that the driver writes to a file; on the unix socket only"),
-		func(ctx context.Context, in *struct{ Body captureFileRequest }) (*one[CaptureStatus], error) {
+		func(ctx context.Context, in *struct{ Body CaptureFileRequest }) (*one[CaptureStatus], error) {
 			if isRemote(ctx) { // a token opens the interface, and not the machine's files to whatever the driver may write
 				return nil, &FieldError{"file", strconv.Quote(in.Body.File),
 					"over TCP none; GET /capture sends the packets, and on the unix socket a file may be named"}
@@ -104,7 +104,7 @@ func serveCapture(d captures, w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/x-pcapng")
 	w.Header().Set("Content-Disposition", `attachment; filename="capture.pcapng"`)
-	w.Header().Set(captureHeader, c.ID())
+	w.Header().Set(CaptureHeader, c.ID())
 	control := http.NewResponseController(w)
 	_ = c.Copy(r.Context(), w, func() error {
 		_ = control.SetWriteDeadline(time.Now().Add(captureStall)) // not every writer supports deadlines

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/softvpi/softvpi/internal/os/paths"
 )
 
@@ -50,7 +48,14 @@ func NewClient(socket string) *Client {
 	}
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DisableKeepAlives: true}
-	return &Client{where: socket, base: "http://driver", dial: dial, http: &http.Client{Transport: transport, Timeout: callTimeout}}
+	c := NewClientOver(socket, "http://driver", transport)
+	c.dial = dial
+	return c
+}
+
+// NewClientOver returns a client of the driver at a base URL, whose requests t carries. Messages say where that driver is.
+func NewClientOver(where, base string, t http.RoundTripper) *Client {
+	return &Client{where: where, base: base, http: &http.Client{Transport: t, Timeout: callTimeout}}
 }
 
 // Status asks for the state of the driver.
@@ -198,8 +203,8 @@ func (c *Client) send(ctx context.Context, client *http.Client, method, path str
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	var m huma.ErrorModel
-	_ = json.NewDecoder(io.LimitReader(resp.Body, maxSmall)).Decode(&m) // without a problem document there is no further detail
+	var m problemDocument
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxProblem)).Decode(&m) // without a problem document there is no further detail
 	return nil, understand(resp.StatusCode, &m)
 }
 

@@ -13,7 +13,7 @@ func (c *Client) StartCapture(ctx context.Context, q CaptureRequest) (id string,
 	v := url.Values{"adapter": {q.Adapter}, "snap": {strconv.Itoa(q.Snap)}, "ring": {strconv.Itoa(q.Ring)},
 		"qp": {strconv.FormatUint(uint64(q.QP), 10)}, "comments": {strconv.FormatBool(q.Comments)}}
 	header, stream, err := c.stream(ctx, "/capture", v)
-	return header.Get(captureHeader), stream, err
+	return header.Get(CaptureHeader), stream, err
 }
 
 // StopCapture ends a capture in a running driver.
@@ -24,7 +24,7 @@ func (c *Client) StopCapture(ctx context.Context, id string) error {
 
 // CaptureToFile starts a capture that the driver writes to a file with an absolute path.
 func (c *Client) CaptureToFile(ctx context.Context, q CaptureRequest, path string) (s CaptureStatus, err error) {
-	err = c.call(ctx, "POST", "/captures", nil, captureFileRequest{q, path}, &s)
+	err = c.call(ctx, "POST", "/captures", nil, CaptureFileRequest{q, path}, &s)
 	return s, err
 }
 

@@ -21,7 +21,7 @@ func (c *Client) LoadRegistry(ctx context.Context) (*registry.Registry, error) {
 		}
 		changes = append(changes, registry.Change{Kind: registry.CreateKey, Key: p})
 		for _, v := range k.Values {
-			value, err := v.value()
+			value, err := v.Registry()
 			if err != nil {
 				return nil, err
 			}
@@ -34,7 +34,7 @@ func (c *Client) LoadRegistry(ctx context.Context) (*registry.Registry, error) {
 
 // ChangeRegistry makes changes, all or none.
 func (c *Client) ChangeRegistry(ctx context.Context, changes []registry.Change, unchecked bool) ([]registry.Notice, error) {
-	q := registryChanges{Changes: make([]RegistryChange, len(changes)), Unchecked: unchecked}
+	q := RegistryChanges{Changes: make([]RegistryChange, len(changes)), Unchecked: unchecked}
 	for i, x := range changes {
 		q.Changes[i] = fromChange(x)
 	}

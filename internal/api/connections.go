@@ -30,13 +30,13 @@ var orders = map[string]func(a, b *Connection) int{
 	"remote_number": func(a, b *Connection) int { return cmp.Compare(a.RemoteNumber, b.RemoteNumber) },
 	"path":          func(a, b *Connection) int { return cmp.Compare(a.QPStatus.Path, b.QPStatus.Path) },
 	"mtu":           func(a, b *Connection) int { return cmp.Compare(a.MTU, b.MTU) },
-	"rate":          func(a, b *Connection) int { return cmp.Compare(a.leastRate(), b.leastRate()) },
+	"rate":          func(a, b *Connection) int { return cmp.Compare(a.LeastRate(), b.LeastRate()) },
 	"send_posted":   func(a, b *Connection) int { return cmp.Compare(a.SendPosted, b.SendPosted) },
 	"recv_posted":   func(a, b *Connection) int { return cmp.Compare(a.RecvPosted, b.RecvPosted) },
 }
 
-// page filters, sorts and cuts out the page.
-func (q *ConnectionQuery) page(s Status) (Connections, error) {
+// page filters and sorts the connections of a status and cuts out the page that was asked for.
+func page(q *ConnectionQuery, s Status) (Connections, error) {
 	if q.Adapter != "" {
 		if _, err := findAdapter(s.Adapters, q.Adapter); err != nil {
 			return Connections{}, err
@@ -50,7 +50,7 @@ func (q *ConnectionQuery) page(s Status) (Connections, error) {
 			continue
 		}
 		for _, qp := range a.QPs {
-			if c := (Connection{a.Name, qp}); text == "" || c.holds(text) {
+			if c := (Connection{a.Name, qp}); text == "" || holds(&c, text) {
 				all = append(all, c)
 			}
 		}
@@ -71,8 +71,8 @@ func (q *ConnectionQuery) page(s Status) (Connections, error) {
 	return Connections{Total: len(all), Items: append([]Connection{}, all[from:to]...)}, nil
 }
 
-// holds reports whether a field, as displayed, contains the text, which is in lower case.
-func (c *Connection) holds(text string) bool {
+// holds reports whether a field of a connection, as displayed, contains the text, which is in lower case.
+func holds(c *Connection, text string) bool {
 	for _, f := range []string{
 		c.Adapter, strconv.FormatUint(uint64(c.Number), 10), fmt.Sprintf("%#x", c.Number), c.Type, c.State, c.Owner,
 		strconv.Itoa(c.PID), strings.ToLower(c.PeerName()), strconv.FormatUint(uint64(c.RemoteNumber), 10), c.QPStatus.Path,

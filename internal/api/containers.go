@@ -18,10 +18,8 @@ type ContainerSource interface {
 	SetContainer(ContainerRequest) error
 }
 
-const containersURL = "/containers"
-
 func (s *Server) containerRoutes(d ContainerSource) {
-	register(s, operation("PATCH", containersURL+"/{number}", "set-container", "Change the quota of a container, until the driver ends"),
+	register(s, operation("PATCH", ContainersURL+"/{number}", "set-container", "Change the quota of a container, until the driver ends"),
 		func(_ context.Context, in *struct {
 			Number int `path:"number" doc:"Number of the container, from 0."`
 			Body   ContainerRequest
@@ -33,5 +31,5 @@ func (s *Server) containerRoutes(d ContainerSource) {
 
 // SetContainer changes the quota of a container.
 func (c *Client) SetContainer(ctx context.Context, q ContainerRequest) error {
-	return c.call(ctx, "PATCH", containersURL+"/"+strconv.Itoa(q.Number), nil, q, nil)
+	return c.call(ctx, "PATCH", ContainersURL+"/"+strconv.Itoa(q.Number), nil, q, nil)
 }

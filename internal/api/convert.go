@@ -12,7 +12,11 @@ import (
 // kinds are the names of the kinds of changes, by number.
 var kinds = []string{"create key", "set value", "delete value", "delete values", "delete key"}
 
-func fromValue(v registry.Value) RegistryValue {
+// KindName returns how requests name a kind of changes.
+func KindName(k registry.Kind) string { return kinds[k] }
+
+// NewRegistryValue converts a value to its form in the interface.
+func NewRegistryValue(v registry.Value) RegistryValue {
 	out := RegistryValue{Name: v.Name, Type: v.Type.String(), Data: v.Data, Text: v.Show()}
 	if _, named := registry.ParseType(out.Type); !named {
 		out.Type = strconv.FormatUint(uint64(v.Type), 10)
@@ -23,7 +27,8 @@ func fromValue(v registry.Value) RegistryValue {
 	return out
 }
 
-func (v RegistryValue) value() (registry.Value, error) {
+// Registry returns the value as the registry has it. The error is a *FieldError.
+func (v RegistryValue) Registry() (registry.Value, error) {
 	t, ok := registry.ParseType(v.Type)
 	if !ok {
 		n, err := strconv.ParseUint(v.Type, 10, 32)
@@ -39,7 +44,7 @@ func (v RegistryValue) value() (registry.Value, error) {
 func fromKey(k registry.Key) RegistryKey {
 	out := RegistryKey{Path: k.Path.String(), Values: make([]RegistryValue, 0, len(k.Values)), Subkeys: make([]string, 0, len(k.Subkeys))}
 	for _, v := range k.Values {
-		out.Values = append(out.Values, fromValue(v))
+		out.Values = append(out.Values, NewRegistryValue(v))
 	}
 	for _, s := range k.Subkeys {
 		out.Subkeys = append(out.Subkeys, s.String())
@@ -48,15 +53,16 @@ func fromKey(k registry.Key) RegistryKey {
 }
 
 func fromChange(c registry.Change) RegistryChange {
-	out := RegistryChange{Kind: kinds[c.Kind], Path: c.Key.String(), Lenient: c.Lenient, Line: c.Line}
+	out := RegistryChange{Kind: KindName(c.Kind), Path: c.Key.String(), Lenient: c.Lenient, Line: c.Line}
 	if c.Kind == registry.SetValue || c.Kind == registry.DeleteValue {
-		v := fromValue(c.Value)
+		v := NewRegistryValue(c.Value)
 		out.Value = &v
 	}
 	return out
 }
 
-func (c RegistryChange) change() (registry.Change, error) {
+// Registry returns the change as the registry takes it. Errors are *FieldError and those of registry.ParsePath.
+func (c RegistryChange) Registry() (registry.Change, error) {
 	p, err := registry.ParsePath(c.Path)
 	if err != nil {
 		return registry.Change{}, err
@@ -76,7 +82,7 @@ func (c RegistryChange) change() (registry.Change, error) {
 		out.Value.Name = c.Value.Name
 		return out, nil
 	}
-	out.Value, err = c.Value.value()
+	out.Value, err = c.Value.Registry()
 	return out, err
 }
 

@@ -95,22 +95,20 @@ type FunctionSource interface {
 	ResetFunction(name string) error
 }
 
-const functionsURL = "/functions"
-
 // FunctionPath identifies a virtual function in a path.
 type FunctionPath struct {
 	Name string `path:"name" doc:"Name of the virtual function."`
 }
 
 func (s *Server) functionRoutes(d FunctionSource) {
-	register(s, operation("GET", functionsURL, "functions", "The virtual functions of all adapters"),
+	register(s, operation("GET", FunctionsURL, "functions", "The virtual functions of all adapters"),
 		func(context.Context, *struct{}) (*one[[]FunctionStatus], error) { return body(d.Functions()), nil })
-	register(s, operation("POST", functionsURL, "create-function", "Create a virtual function at the port of an adapter"),
+	register(s, operation("POST", FunctionsURL, "create-function", "Create a virtual function at the port of an adapter"),
 		func(_ context.Context, in *struct{ Body FunctionRequest }) (*one[FunctionStatus], error) {
 			f, err := d.CreateFunction(in.Body)
 			return body(f), err
 		})
-	register(s, operation("PATCH", functionsURL+"/{name}", "set-function", "Change a virtual function"),
+	register(s, operation("PATCH", FunctionsURL+"/{name}", "set-function", "Change a virtual function"),
 		func(_ context.Context, in *struct {
 			FunctionPath
 			Body FunctionRequest
@@ -118,40 +116,40 @@ func (s *Server) functionRoutes(d FunctionSource) {
 			in.Body.Name = in.Name
 			return nil, d.SetFunction(in.Body)
 		})
-	register(s, operation("DELETE", functionsURL+"/{name}", "remove-function", "Remove a virtual function"),
+	register(s, operation("DELETE", FunctionsURL+"/{name}", "remove-function", "Remove a virtual function"),
 		func(_ context.Context, in *FunctionPath) (*struct{}, error) { return nil, d.RemoveFunction(in.Name) })
-	register(s, operation("POST", functionsURL+"/{name}/reset", "reset-function",
+	register(s, operation("POST", FunctionsURL+"/{name}/reset", "reset-function",
 		"Reset a virtual function: its connections end, and it starts again; others at the port go on"),
 		func(_ context.Context, in *FunctionPath) (*struct{}, error) { return nil, d.ResetFunction(in.Name) })
 }
 
 // Functions returns the virtual functions.
 func (c *Client) Functions(ctx context.Context) (list []FunctionStatus, err error) {
-	err = c.call(ctx, "GET", functionsURL, nil, nil, &list)
+	err = c.call(ctx, "GET", FunctionsURL, nil, nil, &list)
 	return list, err
 }
 
 // CreateFunction creates a virtual function.
 func (c *Client) CreateFunction(ctx context.Context, q FunctionRequest) (f FunctionStatus, err error) {
-	err = c.call(ctx, "POST", functionsURL, nil, q, &f)
+	err = c.call(ctx, "POST", FunctionsURL, nil, q, &f)
 	return f, err
 }
 
 // SetFunction changes a virtual function.
 func (c *Client) SetFunction(ctx context.Context, q FunctionRequest) error {
-	at := functionsURL + "/" + url.PathEscape(q.Name)
+	at := FunctionsURL + "/" + url.PathEscape(q.Name)
 	q.Name = ""
 	return c.call(ctx, "PATCH", at, nil, q, nil)
 }
 
 // RemoveFunction removes a virtual function.
 func (c *Client) RemoveFunction(ctx context.Context, name string) error {
-	return c.call(ctx, "DELETE", functionsURL+"/"+url.PathEscape(name), nil, nil, nil)
+	return c.call(ctx, "DELETE", FunctionsURL+"/"+url.PathEscape(name), nil, nil, nil)
 }
 
 // ResetFunction resets a virtual function.
 func (c *Client) ResetFunction(ctx context.Context, name string) error {
-	return c.call(ctx, "POST", functionsURL+"/"+url.PathEscape(name)+"/reset", nil, nil, nil)
+	return c.call(ctx, "POST", FunctionsURL+"/"+url.PathEscape(name)+"/reset", nil, nil, nil)
 }
 
 // WriteText prints a virtual function as a line.

@@ -24,11 +24,11 @@ type HealthProblem struct {
 	Text    string `json:"text"`
 }
 
-// The checks.
+// The checks of a HealthProblem.
 const (
-	checkProgress = "progress"
-	checkLink     = "link"
-	checkHealing  = "self-healing"
+	CheckProgress = "progress"
+	CheckLink     = "link"
+	CheckHealing  = "self-healing"
 )
 
 // Readiness returns the health of a driver that has answered with this status.
@@ -38,12 +38,12 @@ func Readiness(s Status) Health {
 		a := &s.Adapters[i]
 		switch p := a.InfiniBand; {
 		case a.Healing != nil && a.Healing.Stopped:
-			h.Reasons = append(h.Reasons, HealthProblem{checkHealing, a.Name, "self-healing has stopped the adapter, since restarts did not help"})
+			h.Reasons = append(h.Reasons, HealthProblem{CheckHealing, a.Name, "self-healing has stopped the adapter, since restarts did not help"})
 		case !a.Enabled:
 		case p != nil && p.State != "Active":
-			h.Reasons = append(h.Reasons, HealthProblem{checkLink, a.Name, "the InfiniBand port is " + p.State})
+			h.Reasons = append(h.Reasons, HealthProblem{CheckLink, a.Name, "the InfiniBand port is " + p.State})
 		case p == nil && !a.Up:
-			h.Reasons = append(h.Reasons, HealthProblem{checkLink, a.Name, "the link is down"})
+			h.Reasons = append(h.Reasons, HealthProblem{CheckLink, a.Name, "the link is down"})
 		}
 	}
 	h.Ready = len(h.Reasons) == 0
@@ -52,7 +52,7 @@ func Readiness(s Status) Health {
 
 // stuck is the health of a driver that has not answered for so long.
 func stuck(after time.Duration) Health {
-	return Health{Reasons: []HealthProblem{{checkProgress, "", fmt.Sprintf("the driver's loop has not answered for %v", after)}}}
+	return Health{Reasons: []HealthProblem{{CheckProgress, "", fmt.Sprintf("the driver's loop has not answered for %v", after)}}}
 }
 
 // probe asks a driver for its status within a time. Whoever asks meanwhile waits for the same answer, so that a driver that does not

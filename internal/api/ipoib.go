@@ -50,10 +50,8 @@ type RemoteEndpoint struct {
 	Unused  float64    `json:"unused_seconds" doc:"Since something was sent to it last."`
 }
 
-const ipoibEndpoints = "/ipoib/endpoints"
-
 func (s *Server) ipoibRoutes(d ipoibSource) {
-	register(s, operation("GET", ipoibEndpoints, "ipoib-endpoints", "The end points that IPoIB interfaces know"),
+	register(s, operation("GET", EndpointsURL, "ipoib-endpoints", "The end points that IPoIB interfaces know"),
 		func(_ context.Context, in *struct {
 			Connection string `query:"connection" doc:"Of the interface: an InfiniBand adapter or a virtual port. Empty: all."`
 		}) (*one[[]Endpoints], error) {
@@ -68,6 +66,6 @@ func (c *Client) Endpoints(ctx context.Context, connection string) (list []Endpo
 	if connection != "" {
 		v.Set("connection", connection)
 	}
-	err = c.call(ctx, "GET", ipoibEndpoints, v, nil, &list)
+	err = c.call(ctx, "GET", EndpointsURL, v, nil, &list)
 	return list, err
 }

@@ -34,7 +34,7 @@ func (s *Server) Serve(l net.Listener, h http.Handler, cert *tls.Certificate) (s
 
 // Local returns a client in the driver's own process, which may make changes.
 func (s *Server) Local() *Client {
-	return &Client{where: "this process", base: "http://driver", http: &http.Client{Transport: local{s}, Timeout: callTimeout}}
+	return NewClientOver("this process", "http://driver", local{s})
 }
 
 // local is a transport without a connection. It buffers complete answers, so streams need Handler.

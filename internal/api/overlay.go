@@ -56,17 +56,15 @@ type OverlaySource interface {
 	RemoveOverlayEntries(OverlayRequest) ([]OverlayEntry, error)
 }
 
-const overlayURL = "/overlay"
-
 func (s *Server) overlayRoutes(d OverlaySource) {
-	register(s, operation("GET", overlayURL, "overlay", "Virtual subnets: records, routes, provider addresses, counters"),
+	register(s, operation("GET", OverlayURL, "overlay", "Virtual subnets: records, routes, provider addresses, counters"),
 		func(context.Context, *struct{}) (*one[Overlay], error) { return body(d.Overlay()), nil })
-	register(s, operation("POST", overlayURL, "add-overlay-entry", "Add a record, a route or a provider address of virtual subnets"),
+	register(s, operation("POST", OverlayURL, "add-overlay-entry", "Add a record, a route or a provider address of virtual subnets"),
 		func(_ context.Context, in *struct{ Body OverlayRequest }) (*one[OverlayEntry], error) {
 			e, err := d.AddOverlayEntry(in.Body)
 			return body(e), err
 		})
-	register(s, operation("POST", overlayURL+"/remove", "remove-overlay-entries", "Remove the entries of a kind that have all these settings"),
+	register(s, operation("POST", OverlayURL+"/remove", "remove-overlay-entries", "Remove the entries of a kind that have all these settings"),
 		func(_ context.Context, in *struct{ Body OverlayRequest }) (*one[[]OverlayEntry], error) {
 			list, err := d.RemoveOverlayEntries(in.Body)
 			return body(list), err
@@ -75,19 +73,19 @@ func (s *Server) overlayRoutes(d OverlaySource) {
 
 // Overlay returns what is said of virtual subnets.
 func (c *Client) Overlay(ctx context.Context) (o Overlay, err error) {
-	err = c.call(ctx, "GET", overlayURL, nil, nil, &o)
+	err = c.call(ctx, "GET", OverlayURL, nil, nil, &o)
 	return o, err
 }
 
 // AddOverlayEntry adds an entry.
 func (c *Client) AddOverlayEntry(ctx context.Context, q OverlayRequest) (e OverlayEntry, err error) {
-	err = c.call(ctx, "POST", overlayURL, nil, q, &e)
+	err = c.call(ctx, "POST", OverlayURL, nil, q, &e)
 	return e, err
 }
 
 // RemoveOverlayEntries removes entries, and returns them.
 func (c *Client) RemoveOverlayEntries(ctx context.Context, q OverlayRequest) (list []OverlayEntry, err error) {
-	err = c.call(ctx, "POST", overlayURL+"/remove", nil, q, &list)
+	err = c.call(ctx, "POST", OverlayURL+"/remove", nil, q, &list)
 	return list, err
 }
 

@@ -28,7 +28,7 @@ func (s *Server) recover(next http.Handler) http.Handler {
 			case http.ErrAbortHandler: // a handler's way to end the connection
 				panic(v)
 			}
-			path := clean(r.URL.EscapedPath())
+			path := r.URL.EscapedPath()
 			s.panicked(Panic{Request: r.Method + " " + path[:min(len(path), longestPath)], Value: v, Stack: debug.Stack()})
 			if t.it {
 				panic(http.ErrAbortHandler)

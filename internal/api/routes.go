@@ -124,8 +124,8 @@ func (s *Server) routes() {
 	s.registryRoutes(d)
 	register(s, operation("GET", "/connections", "connections", "A page of the queue pairs with their owners"),
 		func(_ context.Context, in *ConnectionQuery) (*one[Connections], error) {
-			page, err := in.page(d.Status())
-			return body(page), err
+			found, err := page(in, d.Status())
+			return body(found), err
 		})
 }
 

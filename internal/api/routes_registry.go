@@ -55,7 +55,7 @@ func (s *Server) registryRoutes(d Driver) {
 			if !ok {
 				return nil, registry.ErrNotFound
 			}
-			return body(fromValue(v)), nil
+			return body(NewRegistryValue(v)), nil
 		})
 	register(s, operation("PUT", "/registry/value", "set-registry-value", "Set a registry value, making its key"),
 		func(_ context.Context, in *struct {
@@ -63,19 +63,19 @@ func (s *Server) registryRoutes(d Driver) {
 			Unchecked bool `query:"unchecked"`
 			Body      RegistryValue
 		}) (*one[Notices], error) {
-			return change(d, in.Unchecked, RegistryChange{Kind: kinds[registry.SetValue], Path: in.Path, Value: &in.Body})
+			return change(d, in.Unchecked, RegistryChange{Kind: KindName(registry.SetValue), Path: in.Path, Value: &in.Body})
 		})
 	register(s, operation("DELETE", "/registry/value", "delete-registry-value", "Delete a registry value"),
 		func(_ context.Context, in *valuePath) (*one[Notices], error) {
-			return change(d, false, RegistryChange{Kind: kinds[registry.DeleteValue], Path: in.Path, Value: &RegistryValue{Name: in.Name}})
+			return change(d, false, RegistryChange{Kind: KindName(registry.DeleteValue), Path: in.Path, Value: &RegistryValue{Name: in.Name}})
 		})
 	register(s, operation("DELETE", "/registry/key", "delete-registry-key", "Delete a registry key with everything below it"),
 		func(_ context.Context, in *RegistryPath) (*one[Notices], error) {
-			return change(d, false, RegistryChange{Kind: kinds[registry.DeleteKey], Path: in.Path})
+			return change(d, false, RegistryChange{Kind: KindName(registry.DeleteKey), Path: in.Path})
 		})
 	many := operation("POST", "/registry/changes", "change-registry", "Make changes, all or none")
 	many.MaxBodyBytes = s.limits.Body
-	register(s, many, func(_ context.Context, in *struct{ Body registryChanges }) (*one[Notices], error) {
+	register(s, many, func(_ context.Context, in *struct{ Body RegistryChanges }) (*one[Notices], error) {
 		return change(d, in.Body.Unchecked, in.Body.Changes...)
 	})
 	s.regFileRoutes(d)
@@ -132,7 +132,7 @@ func change(d Driver, unchecked bool, list ...RegistryChange) (*one[Notices], er
 	changes := make([]registry.Change, len(list))
 	for i := range list {
 		var err error
-		if changes[i], err = list[i].change(); err != nil {
+		if changes[i], err = list[i].Registry(); err != nil {
 			return nil, err
 		}
 	}

@@ -246,8 +246,8 @@ type QPStatus struct {
 	RateLimit float64 `json:"rate_limit,omitempty"`
 }
 
-// leastRate returns the lower of the rates that limit a queue pair; no limit is the highest.
-func (q *QPStatus) leastRate() float64 {
+// LeastRate returns the lower of the rates that limit a queue pair; no limit is the highest.
+func (q *QPStatus) LeastRate() float64 {
 	mbps := math.Inf(1)
 	if q.Rate != nil {
 		mbps = q.Rate.Current
@@ -260,7 +260,7 @@ func (q *QPStatus) leastRate() float64 {
 
 // RateText returns the rate that limits a queue pair with a unit, and "set" if it is its program's; "-" if there is none.
 func (q QPStatus) RateText() string {
-	switch r := q.leastRate(); {
+	switch r := q.LeastRate(); {
 	case math.IsInf(r, 1):
 		return "-"
 	case r == q.RateLimit:

@@ -57,11 +57,6 @@ type TeamSource interface {
 	DetachMember(team, adapter string) (Team, error)
 }
 
-const (
-	teamsURL     = "/teams"
-	teamLinksURL = teamsURL + "/links"
-)
-
 // TeamPath identifies a team in a path.
 type TeamPath struct {
 	Name string `path:"name" doc:"Name of the team."`
@@ -74,18 +69,18 @@ type TeamMemberPath struct {
 }
 
 func (s *Server) teamRoutes(d TeamSource) {
-	register(s, operation("GET", teamsURL, "teams", "The teams that were made by command"),
+	register(s, operation("GET", TeamsURL, "teams", "The teams that were made by command"),
 		func(context.Context, *struct{}) (*one[[]Team], error) { return body(d.Teams()), nil })
-	register(s, operation("GET", teamLinksURL, "team-links", "How the teams are whose wires are open, and what their members have carried"),
+	register(s, operation("GET", TeamLinksURL, "team-links", "How the teams are whose wires are open, and what their members have carried"),
 		func(context.Context, *struct{}) (*one[[]TeamStatus], error) {
 			return body(append([]TeamStatus{}, s.cfg.Driver.Overview().Teams...)), nil
 		})
-	register(s, operation("POST", teamsURL, "create-team", "Make a team without members"),
+	register(s, operation("POST", TeamsURL, "create-team", "Make a team without members"),
 		func(_ context.Context, in *struct{ Body TeamRequest }) (*one[Team], error) {
 			t, err := d.CreateTeam(in.Body)
 			return body(t), err
 		})
-	register(s, operation("PUT", teamsURL+"/{name}", "modify-team", "Give a team another name and type"),
+	register(s, operation("PUT", TeamsURL+"/{name}", "modify-team", "Give a team another name and type"),
 		func(_ context.Context, in *struct {
 			TeamPath
 			Body TeamRequest
@@ -93,12 +88,12 @@ func (s *Server) teamRoutes(d TeamSource) {
 			t, err := d.ModifyTeam(in.Name, in.Body)
 			return body(t), err
 		})
-	register(s, operation("DELETE", teamsURL+"/{name}", "remove-team", "Remove a team, and its members from it"),
+	register(s, operation("DELETE", TeamsURL+"/{name}", "remove-team", "Remove a team, and its members from it"),
 		func(_ context.Context, in *TeamPath) (*one[Team], error) {
 			t, err := d.RemoveTeam(in.Name)
 			return body(t), err
 		})
-	register(s, operation("PUT", teamsURL+"/{name}/members/{adapter}", "attach-member", "Add an adapter to a team"),
+	register(s, operation("PUT", TeamsURL+"/{name}/members/{adapter}", "attach-member", "Add an adapter to a team"),
 		func(_ context.Context, in *struct {
 			TeamMemberPath
 			Body TeamMemberRequest
@@ -106,14 +101,14 @@ func (s *Server) teamRoutes(d TeamSource) {
 			t, err := d.AttachMember(in.Name, in.Adapter, in.Body)
 			return body(t), err
 		})
-	register(s, operation("DELETE", teamsURL+"/{name}/members/{adapter}", "detach-member", "Take an adapter out of a team"),
+	register(s, operation("DELETE", TeamsURL+"/{name}/members/{adapter}", "detach-member", "Take an adapter out of a team"),
 		func(_ context.Context, in *TeamMemberPath) (*one[Team], error) {
 			t, err := d.DetachMember(in.Name, in.Adapter)
 			return body(t), err
 		})
 }
 
-func teamURL(name string) string { return teamsURL + "/" + url.PathEscape(name) }
+func teamURL(name string) string { return TeamsURL + "/" + url.PathEscape(name) }
 
 func memberURL(team, adapter string) string {
 	return teamURL(team) + "/members/" + url.PathEscape(adapter)
@@ -121,20 +116,20 @@ func memberURL(team, adapter string) string {
 
 // Teams returns the teams that were made by command.
 func (c *Client) Teams(ctx context.Context) (list []Team, err error) {
-	err = c.call(ctx, "GET", teamsURL, nil, nil, &list)
+	err = c.call(ctx, "GET", TeamsURL, nil, nil, &list)
 	return list, err
 }
 
 // TeamLinks returns how the teams are whose wires are open: those of the configuration, and those that were made by command and have
 // members.
 func (c *Client) TeamLinks(ctx context.Context) (list []TeamStatus, err error) {
-	err = c.call(ctx, "GET", teamLinksURL, nil, nil, &list)
+	err = c.call(ctx, "GET", TeamLinksURL, nil, nil, &list)
 	return list, err
 }
 
 // CreateTeam makes a team without members.
 func (c *Client) CreateTeam(ctx context.Context, q TeamRequest) (t Team, err error) {
-	err = c.call(ctx, "POST", teamsURL, nil, q, &t)
+	err = c.call(ctx, "POST", TeamsURL, nil, q, &t)
 	return t, err
 }
 

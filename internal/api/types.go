@@ -103,8 +103,8 @@ type RegistryChange struct {
 	Line    int            `json:"line,omitempty" doc:"Where it stands in a file, for messages."`
 }
 
-// registryChanges are changes that are made all or none.
-type registryChanges struct {
+// RegistryChanges are changes that are made all or none.
+type RegistryChanges struct {
 	Changes   []RegistryChange `json:"changes" maxItems:"100000"`
 	Unchecked bool             `json:"unchecked,omitempty" doc:"Store values that the catalogue does not allow, too; the driver uses the default then."`
 }

@@ -31,19 +31,17 @@ type VirtualPort struct {
 	ActivePKey string `json:"active_pkey,omitempty" doc:"The P_Key of the port's table that it has."`
 }
 
-const virtualPorts = "/virtual-ports"
-
 func (s *Server) virtualPortRoutes(d virtualPortSource) {
-	register(s, operation("GET", virtualPorts, "virtual-ports", "The virtual IPoIB ports"),
+	register(s, operation("GET", VirtualPortsURL, "virtual-ports", "The virtual IPoIB ports"),
 		func(context.Context, *struct{}) (*one[[]VirtualPort], error) { return body(d.VirtualPorts()), nil })
-	register(s, operation("POST", virtualPorts, "add-virtual-port", "Make a virtual IPoIB port on an IPoIB port"),
+	register(s, operation("POST", VirtualPortsURL, "add-virtual-port", "Make a virtual IPoIB port on an IPoIB port"),
 		func(_ context.Context, in *struct{ Body VirtualPortRequest }) (*one[VirtualPort], error) {
 			p, err := d.AddVirtualPort(in.Body)
 			return body(p), err
 		})
-	register(s, operation("DELETE", virtualPorts, "remove-virtual-ports", "Remove all virtual IPoIB ports"),
+	register(s, operation("DELETE", VirtualPortsURL, "remove-virtual-ports", "Remove all virtual IPoIB ports"),
 		func(context.Context, *struct{}) (*struct{}, error) { return nil, d.RemoveVirtualPorts() })
-	register(s, operation("DELETE", virtualPorts+"/{connection}", "remove-virtual-port", "Remove a virtual IPoIB port"),
+	register(s, operation("DELETE", VirtualPortsURL+"/{connection}", "remove-virtual-port", "Remove a virtual IPoIB port"),
 		func(_ context.Context, in *struct {
 			Connection string `path:"connection"`
 			IName      string `query:"iname" doc:"Refuse if it has another."`
@@ -55,13 +53,13 @@ func (s *Server) virtualPortRoutes(d virtualPortSource) {
 
 // VirtualPorts returns the virtual IPoIB ports.
 func (c *Client) VirtualPorts(ctx context.Context) (list []VirtualPort, err error) {
-	err = c.call(ctx, "GET", virtualPorts, nil, nil, &list)
+	err = c.call(ctx, "GET", VirtualPortsURL, nil, nil, &list)
 	return list, err
 }
 
 // AddVirtualPort creates a virtual IPoIB port.
 func (c *Client) AddVirtualPort(ctx context.Context, q VirtualPortRequest) (p VirtualPort, err error) {
-	err = c.call(ctx, "POST", virtualPorts, nil, q, &p)
+	err = c.call(ctx, "POST", VirtualPortsURL, nil, q, &p)
 	return p, err
 }
 
@@ -73,10 +71,10 @@ func (c *Client) RemoveVirtualPort(ctx context.Context, q VirtualPortRequest) er
 			v.Set(name, value)
 		}
 	}
-	return c.call(ctx, "DELETE", virtualPorts+"/"+url.PathEscape(q.Connection), v, nil, nil)
+	return c.call(ctx, "DELETE", VirtualPortsURL+"/"+url.PathEscape(q.Connection), v, nil, nil)
 }
 
 // RemoveVirtualPorts removes all of them.
 func (c *Client) RemoveVirtualPorts(ctx context.Context) error {
-	return c.call(ctx, "DELETE", virtualPorts, nil, nil, nil)
+	return c.call(ctx, "DELETE", VirtualPortsURL, nil, nil, nil)
 }

@@ -47,8 +47,6 @@ type VLANSource interface {
 	RemoveVLAN(owner, name string) (VLANStatus, error)
 }
 
-const vlansURL = "/vlans"
-
 // VLANPath identifies a VLAN interface in a path.
 type VLANPath struct {
 	Owner string `path:"owner" doc:"GUID or name of the adapter, team or virtual function."`
@@ -56,14 +54,14 @@ type VLANPath struct {
 }
 
 func (s *Server) vlanRoutes(d VLANSource) {
-	register(s, operation("GET", vlansURL, "vlans", "The VLAN interfaces of adapters, teams and virtual functions"),
+	register(s, operation("GET", VLANsURL, "vlans", "The VLAN interfaces of adapters, teams and virtual functions"),
 		func(context.Context, *struct{}) (*one[[]VLANStatus], error) { return body(d.VLANs()), nil })
-	register(s, operation("POST", vlansURL, "create-vlan", "Make a VLAN interface"),
+	register(s, operation("POST", VLANsURL, "create-vlan", "Make a VLAN interface"),
 		func(_ context.Context, in *struct{ Body VLANRequest }) (*one[VLANStatus], error) {
 			v, err := d.CreateVLAN(in.Body)
 			return body(v), err
 		})
-	register(s, operation("PUT", vlansURL+"/{owner}/{name}", "modify-vlan", "Give a VLAN interface another name, ID and priority"),
+	register(s, operation("PUT", VLANsURL+"/{owner}/{name}", "modify-vlan", "Give a VLAN interface another name, ID and priority"),
 		func(_ context.Context, in *struct {
 			VLANPath
 			Body VLANRequest
@@ -71,7 +69,7 @@ func (s *Server) vlanRoutes(d VLANSource) {
 			v, err := d.ModifyVLAN(in.Owner, in.VLANPath.Name, in.Body)
 			return body(v), err
 		})
-	register(s, operation("DELETE", vlansURL+"/{owner}/{name}", "remove-vlan", "Remove a VLAN interface"),
+	register(s, operation("DELETE", VLANsURL+"/{owner}/{name}", "remove-vlan", "Remove a VLAN interface"),
 		func(_ context.Context, in *VLANPath) (*one[VLANStatus], error) {
 			v, err := d.RemoveVLAN(in.Owner, in.Name)
 			return body(v), err
@@ -79,18 +77,18 @@ func (s *Server) vlanRoutes(d VLANSource) {
 }
 
 func vlanURL(owner, name string) string {
-	return vlansURL + "/" + url.PathEscape(owner) + "/" + url.PathEscape(name)
+	return VLANsURL + "/" + url.PathEscape(owner) + "/" + url.PathEscape(name)
 }
 
 // VLANs returns the VLAN interfaces.
 func (c *Client) VLANs(ctx context.Context) (list []VLANStatus, err error) {
-	err = c.call(ctx, "GET", vlansURL, nil, nil, &list)
+	err = c.call(ctx, "GET", VLANsURL, nil, nil, &list)
 	return list, err
 }
 
 // CreateVLAN makes a VLAN interface.
 func (c *Client) CreateVLAN(ctx context.Context, q VLANRequest) (v VLANStatus, err error) {
-	err = c.call(ctx, "POST", vlansURL, nil, q, &v)
+	err = c.call(ctx, "POST", VLANsURL, nil, q, &v)
 	return v, err
 }
 

@@ -74,8 +74,6 @@ type VirtualSwitchSource interface {
 	RemoveSwitchAdapter(name, function string) error
 }
 
-const vswitchesURL = "/vswitches"
-
 // SwitchPath identifies a virtual switch in a path.
 type SwitchPath struct {
 	Name string `path:"name" doc:"Name of the virtual switch."`
@@ -88,14 +86,14 @@ type SwitchAdapterPath struct {
 }
 
 func (s *Server) vswitchRoutes(d VirtualSwitchSource) {
-	register(s, operation("GET", vswitchesURL, "vswitches", "The virtual switches with their network adapters"),
+	register(s, operation("GET", VirtualSwitchesURL, "vswitches", "The virtual switches with their network adapters"),
 		func(context.Context, *struct{}) (*one[[]VirtualSwitch], error) { return body(d.VirtualSwitches()), nil })
-	register(s, operation("POST", vswitchesURL, "create-vswitch", "Make a virtual switch over an adapter"),
+	register(s, operation("POST", VirtualSwitchesURL, "create-vswitch", "Make a virtual switch over an adapter"),
 		func(_ context.Context, in *struct{ Body SwitchRequest }) (*one[VirtualSwitch], error) {
 			v, err := d.CreateVirtualSwitch(in.Body)
 			return body(v), err
 		})
-	register(s, operation("PATCH", vswitchesURL+"/{name}", "set-vswitch", "Change a virtual switch"),
+	register(s, operation("PATCH", VirtualSwitchesURL+"/{name}", "set-vswitch", "Change a virtual switch"),
 		func(_ context.Context, in *struct {
 			SwitchPath
 			Body SwitchSettings
@@ -103,9 +101,9 @@ func (s *Server) vswitchRoutes(d VirtualSwitchSource) {
 			in.Body.Switch = in.Name
 			return nil, d.SetVirtualSwitch(in.Body)
 		})
-	register(s, operation("DELETE", vswitchesURL+"/{name}", "remove-vswitch", "Remove a virtual switch with its network adapters"),
+	register(s, operation("DELETE", VirtualSwitchesURL+"/{name}", "remove-vswitch", "Remove a virtual switch with its network adapters"),
 		func(_ context.Context, in *SwitchPath) (*struct{}, error) { return nil, d.RemoveVirtualSwitch(in.Name) })
-	register(s, operation("POST", vswitchesURL+"/{name}/adapters", "add-vswitch-adapter", "Add a network adapter to a virtual switch"),
+	register(s, operation("POST", VirtualSwitchesURL+"/{name}/adapters", "add-vswitch-adapter", "Add a network adapter to a virtual switch"),
 		func(_ context.Context, in *struct {
 			SwitchPath
 			Body SwitchAdapterRequest
@@ -114,7 +112,7 @@ func (s *Server) vswitchRoutes(d VirtualSwitchSource) {
 			a, err := d.AddSwitchAdapter(in.Body)
 			return body(a), err
 		})
-	register(s, operation("PATCH", vswitchesURL+"/{name}/adapters/{function}", "set-vswitch-adapter", "Change a network adapter of a virtual switch"),
+	register(s, operation("PATCH", VirtualSwitchesURL+"/{name}/adapters/{function}", "set-vswitch-adapter", "Change a network adapter of a virtual switch"),
 		func(_ context.Context, in *struct {
 			SwitchAdapterPath
 			Body SwitchAdapterRequest
@@ -122,7 +120,7 @@ func (s *Server) vswitchRoutes(d VirtualSwitchSource) {
 			in.Body.Switch, in.Body.Function = in.Name, in.Function
 			return nil, d.SetSwitchAdapter(in.Body)
 		})
-	register(s, operation("DELETE", vswitchesURL+"/{name}/adapters/{function}", "remove-vswitch-adapter",
+	register(s, operation("DELETE", VirtualSwitchesURL+"/{name}/adapters/{function}", "remove-vswitch-adapter",
 		"Remove a network adapter from a virtual switch"),
 		func(_ context.Context, in *SwitchAdapterPath) (*struct{}, error) {
 			return nil, d.RemoveSwitchAdapter(in.Name, in.Function)
@@ -130,7 +128,7 @@ func (s *Server) vswitchRoutes(d VirtualSwitchSource) {
 }
 
 func vswitchURL(name string, more ...string) string {
-	at := vswitchesURL + "/" + url.PathEscape(name)
+	at := VirtualSwitchesURL + "/" + url.PathEscape(name)
 	for _, m := range more {
 		at += "/" + url.PathEscape(m)
 	}
@@ -139,13 +137,13 @@ func vswitchURL(name string, more ...string) string {
 
 // VirtualSwitches returns the virtual switches.
 func (c *Client) VirtualSwitches(ctx context.Context) (list []VirtualSwitch, err error) {
-	err = c.call(ctx, "GET", vswitchesURL, nil, nil, &list)
+	err = c.call(ctx, "GET", VirtualSwitchesURL, nil, nil, &list)
 	return list, err
 }
 
 // CreateVirtualSwitch makes a virtual switch.
 func (c *Client) CreateVirtualSwitch(ctx context.Context, q SwitchRequest) (s VirtualSwitch, err error) {
-	err = c.call(ctx, "POST", vswitchesURL, nil, q, &s)
+	err = c.call(ctx, "POST", VirtualSwitchesURL, nil, q, &s)
 	return s, err
 }
 
