@@ -13,22 +13,6 @@ type ContainerRequest struct {
 	Descriptors *uint32 `json:"descriptors,omitempty" doc:"File descriptors."`
 }
 
-// ContainerSource is implemented by a driver with sockets for containers, and is then served.
-type ContainerSource interface {
-	SetContainer(ContainerRequest) error
-}
-
-func (s *Server) containerRoutes(d ContainerSource) {
-	register(s, operation("PATCH", ContainersURL+"/{number}", "set-container", "Change the quota of a container, until the driver ends"),
-		func(_ context.Context, in *struct {
-			Number int `path:"number" doc:"Number of the container, from 0."`
-			Body   ContainerRequest
-		}) (*struct{}, error) {
-			in.Body.Number = in.Number
-			return nil, d.SetContainer(in.Body)
-		})
-}
-
 // SetContainer changes the quota of a container.
 func (c *Client) SetContainer(ctx context.Context, q ContainerRequest) error {
 	return c.call(ctx, "PATCH", ContainersURL+"/"+strconv.Itoa(q.Number), nil, q, nil)

@@ -41,17 +41,6 @@ func (v RegistryValue) Registry() (registry.Value, error) {
 	return registry.Value{Name: v.Name, Type: t, Data: v.Data}, nil
 }
 
-func fromKey(k registry.Key) RegistryKey {
-	out := RegistryKey{Path: k.Path.String(), Values: make([]RegistryValue, 0, len(k.Values)), Subkeys: make([]string, 0, len(k.Subkeys))}
-	for _, v := range k.Values {
-		out.Values = append(out.Values, NewRegistryValue(v))
-	}
-	for _, s := range k.Subkeys {
-		out.Subkeys = append(out.Subkeys, s.String())
-	}
-	return out
-}
-
 func fromChange(c registry.Change) RegistryChange {
 	out := RegistryChange{Kind: KindName(c.Kind), Path: c.Key.String(), Lenient: c.Lenient, Line: c.Line}
 	if c.Kind == registry.SetValue || c.Kind == registry.DeleteValue {
@@ -116,41 +105,6 @@ func DefaultText(k catalogue.Key, g catalogue.Generation) string {
 		return k.Format(v)
 	}
 	return d.Text
-}
-
-// fromCatalogue converts a key to its form in the interface.
-func fromCatalogue(k catalogue.Key) CatalogueKey {
-	out := CatalogueKey{
-		Name: k.Name, Aliases: k.Aliases, Title: k.Title, Group: string(k.Group), Type: k.Type.String(), Defaults: map[string]string{},
-		Allowed: k.Allowed(), Choices: Choices(k), Unit: k.Unit, Effect: EffectName(k), Status: StatusName(k), UI: k.UI,
-		Description: k.Description,
-	}
-	g := catalogue.MLX5
-	for _, x := range []catalogue.Generation{catalogue.MLX4, catalogue.MLX5} {
-		if k.Generations&x != 0 {
-			out.Generations = append(out.Generations, GenerationName(x))
-			out.Defaults[GenerationName(x)] = DefaultText(k, x)
-			g = x
-		}
-	}
-	out.Place = placeText(k.Place(g, 0))
-	for _, s := range k.Sources {
-		out.Sources = append(out.Sources, s.Manual+", "+s.Section)
-	}
-	return out
-}
-
-// placeText returns a place in general form, for any adapter.
-func placeText(p catalogue.Place) string {
-	text := p.String()
-	if p.Base != catalogue.AdapterClass && p.Base != catalogue.DeviceClass {
-		return text
-	}
-	const number = `}\0000`
-	if i := len(text) - len(p.Path); p.Path != "" {
-		return text[:i-1-len(number)] + `}\<nn>\` + p.Path
-	}
-	return text[:len(text)-len(number)] + `}\<nn>`
 }
 
 // GenerationName returns mlx5 or mlx4.

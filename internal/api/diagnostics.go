@@ -5,17 +5,6 @@ import (
 	"time"
 )
 
-// Diagnostics is implemented by a Driver that helps to find faults, and is then served.
-type Diagnostics interface {
-	// ResetAdapter restarts an adapter like RestartAdapter, with the events of a reset.
-	ResetAdapter(name string) error
-	Resources(adapter string) (Resources, error)
-	// Commands returns statistics of what programs requested from an adapter.
-	Commands(adapter string) ([]CallStats, error)
-	// Dump writes the state of an adapter to files.
-	Dump(adapter string, q DumpRequest) (Dump, error)
-}
-
 // Resources are the objects that an adapter has, and how many are in use.
 type Resources struct {
 	PKeys   []uint16   `json:"pkeys" doc:"The partition keys by their index."`
@@ -61,39 +50,6 @@ type DumpRequest struct {
 	// NoRegisters leaves the register space out of a dump-me-now, and QP adds a queue pair with what it refers to.
 	NoRegisters bool    `json:"no_registers,omitempty" doc:"Of dump-me-now: without the register space."`
 	QP          *uint32 `json:"qp,omitempty" doc:"Of dump-me-now: the number of a queue pair whose resource dump is added."`
-}
-
-func (s *Server) diagnosticRoutes(d Diagnostics) {
-	log := s.calls
-	s.api.UseMiddleware(log.watch)
-	register(s, operation("POST", "/adapters/{name}/reset", "reset-adapter", "Reset an adapter: its connections end, and it starts again"),
-		func(_ context.Context, in *AdapterPath) (*struct{}, error) { return nil, d.ResetAdapter(in.Name) })
-	register(s, operation("GET", "/adapters/{name}/resources", "resources",
-		"The objects that an adapter has and may have, and its partition keys"),
-		func(_ context.Context, in *AdapterPath) (*one[Resources], error) {
-			r, err := d.Resources(in.Name)
-			return body(r), err
-		})
-	register(s, operation("GET", "/adapters/{name}/commands", "commands",
-		"The commands that programs gave to an adapter, with their times"),
-		func(_ context.Context, in *AdapterPath) (*one[[]CallStats], error) {
-			list, err := d.Commands(in.Name)
-			return body(list), err
-		})
-	register(s, operation("GET", "/adapters/{name}/requests", "requests",
-		"The requests to this interface about an adapter, with their times"),
-		func(_ context.Context, in *AdapterPath) (*one[[]CallStats], error) {
-			list, err := log.of(in.Name)
-			return body(list), err
-		})
-	register(s, operation("POST", "/adapters/{name}/dumps", "dump", "Write the state of an adapter to files"),
-		func(_ context.Context, in *struct {
-			AdapterPath
-			Body DumpRequest
-		}) (*one[Dump], error) {
-			out, err := d.Dump(in.Name, in.Body)
-			return body(out), err
-		})
 }
 
 // ResetAdapter resets an adapter.

@@ -1,5 +1,4 @@
-// Package api is the driver's management interface: HTTP with JSON, described by an OpenAPI document that
-// is generated from the Go types (GET /openapi.json). It is served on a unix socket next to the attach
-// socket, where the credentials of the peer decide who may make changes, and optionally on TCP with TLS
-// and a token. Client is the other end. A Driver implements the requests.
+// Package api is the driver's management interface as those who ask see it: the documents of requests and answers, how people read
+// them, and Client, which sends the requests. They are HTTP with JSON, described by an OpenAPI document that is generated from the types
+// here (GET /openapi.json). Package server is the other end.
 package api

@@ -33,24 +33,6 @@ type FaultRequest struct {
 	Fault   string `json:"fault" enum:"wire,completions,host,receive,send,descriptor,events,command,loop,panic,turn,crash,request"`
 }
 
-// FaultSource is implemented by a driver in which things can be made to go wrong, and is then served.
-type FaultSource interface {
-	// InjectFault does so. It is refused unless the configuration allows it.
-	InjectFault(FaultRequest) error
-}
-
-func (s *Server) faultRoutes(d FaultSource) {
-	register(s, operation("POST", "/adapters/{name}/faults", "inject-fault",
-		"Make something go wrong in an adapter, to see that it is found; refused unless the configuration has fault_injection"),
-		func(_ context.Context, in *struct {
-			AdapterPath
-			Body FaultRequest
-		}) (*struct{}, error) {
-			in.Body.Adapter = in.Name
-			return nil, d.InjectFault(in.Body)
-		})
-}
-
 // InjectFault makes something go wrong in an adapter.
 func (c *Client) InjectFault(ctx context.Context, q FaultRequest) error {
 	return c.call(ctx, "POST", adapterURL(q.Adapter, "/faults"), nil, q, nil)

@@ -6,13 +6,6 @@ import (
 	"net/url"
 )
 
-// ipoibSource is a driver that tells the end points of IPoIB interfaces (WinOF 5.50, 5.5.2.8: mlxtool dbg ipoib-ep). A Driver that has
-// it serves it.
-type ipoibSource interface {
-	// Endpoints are those of the interface of a connection, of all for an empty one. The error is a *FieldError.
-	Endpoints(connection string) ([]Endpoints, error)
-}
-
 // Endpoints are the end points that an IPoIB interface knows.
 type Endpoints struct {
 	Connection string              `json:"connection"`
@@ -48,16 +41,6 @@ type RemoteEndpoint struct {
 	LID     uint16     `json:"lid" doc:"0: no path is known yet."`
 	State   string     `json:"state" enum:"incomplete,querying path,reachable,stale,probing"`
 	Unused  float64    `json:"unused_seconds" doc:"Since something was sent to it last."`
-}
-
-func (s *Server) ipoibRoutes(d ipoibSource) {
-	register(s, operation("GET", EndpointsURL, "ipoib-endpoints", "The end points that IPoIB interfaces know"),
-		func(_ context.Context, in *struct {
-			Connection string `query:"connection" doc:"Of the interface: an InfiniBand adapter or a virtual port. Empty: all."`
-		}) (*one[[]Endpoints], error) {
-			list, err := d.Endpoints(in.Connection)
-			return body(list), err
-		})
 }
 
 // Endpoints returns the end points of an IPoIB interface, or of all if connection is empty.

@@ -48,29 +48,6 @@ type OverlayRequest struct {
 	Settings []string `json:"settings" doc:"Words: record vsid= customer= mac= provider= machine=; route domain= vsid= prefix= via= metric=; address adapter= address= vlan= encapsulation=vxlan|nvgre; provider-route adapter= prefix= via= metric=."`
 }
 
-// OverlaySource is implemented by a driver with virtual subnets, and is then served.
-type OverlaySource interface {
-	Overlay() Overlay
-	AddOverlayEntry(OverlayRequest) (OverlayEntry, error)
-	// RemoveOverlayEntries removes those of the kind that have all the settings, and returns them; without settings all of the kind.
-	RemoveOverlayEntries(OverlayRequest) ([]OverlayEntry, error)
-}
-
-func (s *Server) overlayRoutes(d OverlaySource) {
-	register(s, operation("GET", OverlayURL, "overlay", "Virtual subnets: records, routes, provider addresses, counters"),
-		func(context.Context, *struct{}) (*one[Overlay], error) { return body(d.Overlay()), nil })
-	register(s, operation("POST", OverlayURL, "add-overlay-entry", "Add a record, a route or a provider address of virtual subnets"),
-		func(_ context.Context, in *struct{ Body OverlayRequest }) (*one[OverlayEntry], error) {
-			e, err := d.AddOverlayEntry(in.Body)
-			return body(e), err
-		})
-	register(s, operation("POST", OverlayURL+"/remove", "remove-overlay-entries", "Remove the entries of a kind that have all these settings"),
-		func(_ context.Context, in *struct{ Body OverlayRequest }) (*one[[]OverlayEntry], error) {
-			list, err := d.RemoveOverlayEntries(in.Body)
-			return body(list), err
-		})
-}
-
 // Overlay returns what is said of virtual subnets.
 func (c *Client) Overlay(ctx context.Context) (o Overlay, err error) {
 	err = c.call(ctx, "GET", OverlayURL, nil, nil, &o)

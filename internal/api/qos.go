@@ -11,12 +11,6 @@ type QoSRequest struct {
 	Settings []string `json:"settings" doc:"Words such as willing=off pfc=3 prio-tc=3:1 tc-bw=0:40,1:60 app=port:4791=3 dcbx=ieee tc-rate=3:100 policy:SMB=netdirect=445,priority=3; NAME=default goes back to the default."`
 }
 
-// QoSSource is implemented by a driver whose adapters agree about priorities with their peers, and is then served.
-type QoSSource interface {
-	// SetQoS changes what an adapter does about priorities: all or, if anything is invalid, nothing.
-	SetQoS(QoSRequest) error
-}
-
 // QoSStatus is what the port of an adapter does about priorities, and what it has heard of its peers.
 type QoSStatus struct {
 	// Refused is why the port has no LLDP: it has no wire of whole frames, or no keys.
@@ -129,17 +123,6 @@ type LLDPPeer struct {
 	Left         float64  `json:"left"`                   // seconds until it is forgotten
 	Known        float64  `json:"known"`                  // seconds
 	Others       []string `json:"others,omitempty"`       // TLVs that are not known
-}
-
-func (s *Server) qosRoutes(d QoSSource) {
-	register(s, operation("PATCH", "/adapters/{name}/qos", "set-qos", "Change what an adapter does about priorities, and how it speaks DCBX"),
-		func(_ context.Context, in *struct {
-			AdapterPath
-			Body QoSRequest
-		}) (*struct{}, error) {
-			in.Body.Adapter = in.Name
-			return nil, d.SetQoS(in.Body)
-		})
 }
 
 // SetQoS changes what an adapter does about priorities.

@@ -2,14 +2,6 @@ package api
 
 import "context"
 
-// ResourceSource is implemented by a driver that dumps objects of adapters by their numbers, and is then served.
-type ResourceSource interface {
-	// ResourceSegments returns the kinds of objects that can be dumped.
-	ResourceSegments(adapter string) ([]ResourceSegment, error)
-	// DumpResource writes objects to a folder of their own.
-	DumpResource(adapter string, q ResourceDumpRequest) (ResourceDump, error)
-}
-
 // ResourceSegment is a kind of object.
 type ResourceSegment struct {
 	Segment uint16 `json:"segment"`
@@ -39,23 +31,6 @@ type DumpedResources struct {
 	Segment uint16 `json:"segment"`
 	Name    string `json:"name"`
 	Count   int    `json:"count"`
-}
-
-func (s *Server) resourceDumpRoutes(d ResourceSource) {
-	register(s, operation("GET", "/adapters/{name}/resource-segments", "resource-segments", "The kinds of objects that can be dumped"),
-		func(_ context.Context, in *AdapterPath) (*one[[]ResourceSegment], error) {
-			list, err := d.ResourceSegments(in.Name)
-			return body(list), err
-		})
-	register(s, operation("POST", "/adapters/{name}/resource-dumps", "dump-resource",
-		"Write objects by their numbers to a folder, with those that they refer to"),
-		func(_ context.Context, in *struct {
-			AdapterPath
-			Body ResourceDumpRequest
-		}) (*one[ResourceDump], error) {
-			out, err := d.DumpResource(in.Name, in.Body)
-			return body(out), err
-		})
 }
 
 // ResourceSegments returns the kinds of objects of an adapter that can be dumped.

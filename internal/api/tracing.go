@@ -5,14 +5,6 @@ import (
 	"time"
 )
 
-// tracing is implemented by a Driver that records traces, and is then served.
-type tracing interface {
-	// Trace starts, stops or writes a trace, and returns what the session has recorded.
-	Trace(TraceRequest) (TraceStatus, error)
-	// TraceStatus returns what the session has recorded.
-	TraceStatus() (TraceStatus, error)
-}
-
 // TraceAction is what is to be done to the trace.
 type TraceAction string
 
@@ -46,19 +38,6 @@ type TraceStatus struct {
 	Overwritten uint64            `json:"overwritten" doc:"Records for which there was no room any more."`
 	LeftOut     int               `json:"left_out,omitempty" doc:"Of stop and collect: the oldest records, for which the file for Perfetto has no room."`
 	Files       []string          `json:"files,omitempty" doc:"Of stop and collect: what was written, for Perfetto and as text."`
-}
-
-func (s *Server) traceRoutes(d tracing) {
-	register(s, operation("GET", "/trace", "trace-status", "What the trace has recorded"),
-		func(context.Context, *struct{}) (*one[TraceStatus], error) {
-			out, err := d.TraceStatus()
-			return body(out), err
-		})
-	register(s, operation("POST", "/trace", "trace", "Start, stop or write a trace of the driver"),
-		func(_ context.Context, in *struct{ Body TraceRequest }) (*one[TraceStatus], error) {
-			out, err := d.Trace(in.Body)
-			return body(out), err
-		})
 }
 
 // Trace starts, stops or writes a trace.

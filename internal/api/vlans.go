@@ -37,45 +37,6 @@ type VLANRequest struct {
 	TAP      string `json:"tap,omitempty" doc:"Of a new one: its network interface; none. Without it, if the adapter has one, that with the ID behind it."`
 }
 
-// VLANSource is implemented by a driver with VLAN interfaces, and is then served. Owners are named by their GUIDs, with braces or not, or
-// by their names.
-type VLANSource interface {
-	VLANs() []VLANStatus
-	CreateVLAN(VLANRequest) (VLANStatus, error)
-	ModifyVLAN(owner, name string, q VLANRequest) (VLANStatus, error)
-	// RemoveVLAN returns the interface as it was.
-	RemoveVLAN(owner, name string) (VLANStatus, error)
-}
-
-// VLANPath identifies a VLAN interface in a path.
-type VLANPath struct {
-	Owner string `path:"owner" doc:"GUID or name of the adapter, team or virtual function."`
-	Name  string `path:"name" doc:"Name of the VLAN interface."`
-}
-
-func (s *Server) vlanRoutes(d VLANSource) {
-	register(s, operation("GET", VLANsURL, "vlans", "The VLAN interfaces of adapters, teams and virtual functions"),
-		func(context.Context, *struct{}) (*one[[]VLANStatus], error) { return body(d.VLANs()), nil })
-	register(s, operation("POST", VLANsURL, "create-vlan", "Make a VLAN interface"),
-		func(_ context.Context, in *struct{ Body VLANRequest }) (*one[VLANStatus], error) {
-			v, err := d.CreateVLAN(in.Body)
-			return body(v), err
-		})
-	register(s, operation("PUT", VLANsURL+"/{owner}/{name}", "modify-vlan", "Give a VLAN interface another name, ID and priority"),
-		func(_ context.Context, in *struct {
-			VLANPath
-			Body VLANRequest
-		}) (*one[VLANStatus], error) {
-			v, err := d.ModifyVLAN(in.Owner, in.VLANPath.Name, in.Body)
-			return body(v), err
-		})
-	register(s, operation("DELETE", VLANsURL+"/{owner}/{name}", "remove-vlan", "Remove a VLAN interface"),
-		func(_ context.Context, in *VLANPath) (*one[VLANStatus], error) {
-			v, err := d.RemoveVLAN(in.Owner, in.Name)
-			return body(v), err
-		})
-}
-
 func vlanURL(owner, name string) string {
 	return VLANsURL + "/" + url.PathEscape(owner) + "/" + url.PathEscape(name)
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/ipc/server"
@@ -18,7 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/os/peer"
 )
 
-var _ api.ContainerSource = (*Driver)(nil)
+var _ apiserver.ContainerSource = (*Driver)(nil)
 
 // serveContainers opens the sockets for containers, each in a directory of its own, which is mounted there. In a container
 // programs may have any user, so that the directory and the socket are for everyone: outside, the directory above them

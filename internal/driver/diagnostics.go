@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/commandlog"
@@ -11,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/server"
 )
 
-var _ api.Diagnostics = (*Driver)(nil)
+var _ apiserver.Diagnostics = (*Driver)(nil)
 
 // loggedHost is the Host to which programs attach; it logs their commands.
 type loggedHost struct {

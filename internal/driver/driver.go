@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
@@ -74,7 +75,7 @@ type Driver struct {
 	system     *events.SystemLog // nil: it does not receive events
 	stopping   atomic.Bool       // programs that end now do so because of the driver
 	counters   *counters.Collector
-	api        *api.Server
+	api        *apiserver.Server
 	stopTCP    func() error
 	managed    string                   // TCP address of the management interface
 	attach     *server.Server           // nil if programs cannot attach

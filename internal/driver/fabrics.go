@@ -18,7 +18,7 @@ import (
 // mostParts is how many parts of a fabric's state are asked for: so many ports no page shows.
 const mostParts = 64
 
-// Fabrics implements api.FabricSource: those whose sockets are beside the driver's and that answer.
+// Fabrics implements apiserver.FabricSource: those whose sockets are beside the driver's and that answer.
 func (d *Driver) Fabrics() []string {
 	names := []string{}
 	if f := d.cfg.Fabric; f != nil {
@@ -52,7 +52,7 @@ func validFabric(name string) error {
 	return nil
 }
 
-// FabricState implements api.FabricSource.
+// FabricState implements apiserver.FabricSource.
 func (d *Driver) FabricState(name string) (all state.Part, err error) {
 	for range mostParts {
 		text, err := d.CommandFabric(name, []string{"state", fmt.Sprint(all.Next)})
@@ -74,7 +74,7 @@ func (d *Driver) FabricState(name string) (all state.Part, err error) {
 	return all, nil
 }
 
-// CommandFabric implements api.FabricSource.
+// CommandFabric implements apiserver.FabricSource.
 func (d *Driver) CommandFabric(name string, words []string) (string, error) {
 	if err := validFabric(name); err != nil {
 		return "", err

@@ -5,11 +5,12 @@ import (
 	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/healing"
 )
 
-var _ api.FaultSource = (*Driver)(nil)
+var _ apiserver.FaultSource = (*Driver)(nil)
 
 // faults are those that happen inside an adapter, by their names.
 var faults = map[string][]device.Fault{
@@ -25,7 +26,7 @@ const (
 	faultRequest = "request" // the request for the fault panics
 )
 
-// InjectFault implements api.FaultSource.
+// InjectFault implements apiserver.FaultSource.
 func (d *Driver) InjectFault(q api.FaultRequest) error {
 	index, err := d.find(q.Adapter)
 	function := err != nil && d.isFunction(q.Adapter)

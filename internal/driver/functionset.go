@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
@@ -21,7 +22,7 @@ import (
 	"github.com/softvpi/softvpi/internal/sriov"
 )
 
-var _ api.FunctionSource = (*Driver)(nil)
+var _ apiserver.FunctionSource = (*Driver)(nil)
 
 // mostFunctionQueues is how many receive queues a virtual function's network interface can ask for.
 const mostFunctionQueues = 64

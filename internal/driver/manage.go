@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/os/paths"
@@ -18,7 +19,7 @@ func (d *Driver) manage() error {
 	d.counters = counters.New(counters.Config{Read: d.words, CPUs: lastProcessor() + 1, Driver: d.driverValues,
 		Identities: d.identities,
 		Watched:    d.host.WatchRSS})
-	d.api = api.New(api.Config{Driver: d, Version: d.version, Log: d.log, Events: d.events, Counters: d.counters,
+	d.api = apiserver.New(apiserver.Config{Driver: d, Version: d.version, Log: d.log, Events: d.events, Counters: d.counters,
 		Panicked: d.requestPanicked})
 	l, err := d.listen(paths.Management(d.cfg.Socket), d.cfg.ReadersAudience().Mode())
 	if err != nil {
@@ -41,11 +42,11 @@ func (d *Driver) manage() error {
 }
 
 func (d *Driver) manageTCP(m config.Manage) error {
-	cert, err := api.LoadCertificate(m.Certificate, m.Key, m.Listen)
+	cert, err := apiserver.LoadCertificate(m.Certificate, m.Key, m.Listen)
 	if err != nil {
 		return &config.Error{Path: fmt.Sprintf("manage.certificate %s, manage.key %s", m.Certificate, m.Key), Err: err}
 	}
-	token, err := api.LoadToken(m.TokenFile)
+	token, err := apiserver.LoadToken(m.TokenFile)
 	if err != nil {
 		return &config.Error{Path: "manage.token_file", Err: err}
 	}

@@ -81,7 +81,7 @@ func (d *Driver) functionByNumber(index uint32, number int) (string, error) {
 	return "", api.Wrong("number of the virtual function in buffer", strconv.Itoa(number), allowed)
 }
 
-// SetOID implements api.OIDSource.
+// SetOID implements apiserver.OIDSource.
 func (d *Driver) SetOID(q api.OIDRequest) error {
 	index, err := d.find(q.Adapter)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *Driver) SetOID(q api.OIDRequest) error {
 	return d.setDropless(index, q.Buffer)
 }
 
-// QueryOID implements api.OIDSource.
+// QueryOID implements apiserver.OIDSource.
 func (d *Driver) QueryOID(adapter, oid string) (api.OIDAnswer, error) {
 	index, err := d.find(adapter)
 	if err != nil {

@@ -7,12 +7,13 @@ import (
 	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/subnets"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 )
 
-var _ api.OverlaySource = (*Driver)(nil)
+var _ apiserver.OverlaySource = (*Driver)(nil)
 
 // openSubnets reads what is kept of virtual subnets.
 func (d *Driver) openSubnets() {
@@ -61,7 +62,7 @@ func (d *Driver) startSubnet(i uint32) {
 	}
 }
 
-// Overlay implements api.OverlaySource.
+// Overlay implements apiserver.OverlaySource.
 func (d *Driver) Overlay() api.Overlay {
 	o := api.Overlay{Entries: d.Subnets.Entries(), Switches: []api.OverlayStatus{}}
 	for i := range d.running {

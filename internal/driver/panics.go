@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/driver/commandlog"
 	"github.com/softvpi/softvpi/internal/driver/dump"
 	"github.com/softvpi/softvpi/internal/events"
@@ -41,7 +41,7 @@ func (p *panics) add(now time.Time) (keep bool) {
 }
 
 // requestPanicked reports a request to the management interface that ended in a panic. The server has logged its traceback.
-func (d *Driver) requestPanicked(p api.Panic) {
+func (d *Driver) requestPanicked(p apiserver.Panic) {
 	folder := "-"
 	if now := time.Now(); d.panics.add(now) {
 		if kept, err := d.keepPanic(p, now); err != nil {
@@ -54,7 +54,7 @@ func (d *Driver) requestPanicked(p api.Panic) {
 }
 
 // keepPanic keeps what other faults leave: the traceback, the latest commands of all adapters, and the latest events.
-func (d *Driver) keepPanic(p api.Panic, at time.Time) (folder string, err error) {
+func (d *Driver) keepPanic(p apiserver.Panic, at time.Time) (folder string, err error) {
 	page, err := d.events.Query(events.Query{Limit: dumpEvents})
 	if err != nil {
 		return "", err

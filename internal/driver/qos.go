@@ -80,7 +80,7 @@ func (d *Driver) ownQoS(i int) dcb.Local8021Q {
 	return l
 }
 
-// SetQoS implements api.QoSSource.
+// SetQoS implements apiserver.QoSSource.
 func (d *Driver) SetQoS(q api.QoSRequest) error {
 	index, err := d.find(q.Adapter)
 	if err != nil {

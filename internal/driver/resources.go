@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver/dump"
 	"github.com/softvpi/softvpi/internal/driver/dump/register"
 	"github.com/softvpi/softvpi/internal/driver/dump/resource"
 )
 
-var _ api.ResourceSource = (*Driver)(nil)
+var _ apiserver.ResourceSource = (*Driver)(nil)
 
 // coreDepth is how many levels of references the dump of a queue pair follows: its queues, and their event queue.
 const coreDepth = 2
 
-// ResourceSegments implements api.ResourceSource.
+// ResourceSegments implements apiserver.ResourceSource.
 func (d *Driver) ResourceSegments(adapter string) (list []api.ResourceSegment, err error) {
 	if _, err := d.hasResources(adapter); err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func (d *Driver) hasResources(adapter string) (uint32, error) {
 	return index, err
 }
 
-// DumpResource implements api.ResourceSource.
+// DumpResource implements apiserver.ResourceSource.
 func (d *Driver) DumpResource(adapter string, q api.ResourceDumpRequest) (out api.ResourceDump, err error) {
 	index, err := d.hasResources(adapter)
 	if err != nil {

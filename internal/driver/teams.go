@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/teams"
 	"github.com/softvpi/softvpi/internal/ipoib/service"
@@ -16,7 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-var _ api.TeamSource = (*Driver)(nil)
+var _ apiserver.TeamSource = (*Driver)(nil)
 
 // openTeams makes the teams again that are kept. It is called before there are adapters.
 func (d *Driver) openTeams() {

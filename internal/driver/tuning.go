@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/tuning"
 )
 
-var _ api.Tuner = (*Driver)(nil)
+var _ apiserver.Tuner = (*Driver)(nil)
 
 // newestTunings is the number of recent changes by tuning scenarios that are reported.
 const newestTunings = 50

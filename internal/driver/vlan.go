@@ -213,7 +213,7 @@ func vlanAddress(mac [6]byte, v *vlanInterface) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(a), 64)
 }
 
-// VLANs implements api.VLANSource.
+// VLANs implements apiserver.VLANSource.
 func (d *Driver) VLANs() []api.VLANStatus {
 	d.changes.Lock()
 	defer d.changes.Unlock()

@@ -10,13 +10,14 @@ import (
 	"unicode"
 
 	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/tun"
 )
 
-var _ api.VLANSource = (*Driver)(nil)
+var _ apiserver.VLANSource = (*Driver)(nil)
 
 const (
 	// mostVLANs is how many VLAN interfaces an adapter or a team has at most: its port has room for 127 other functions, which adapters
@@ -66,7 +67,7 @@ func unknownVLAN(name string, names []string) error {
 	return api.Wrong("VLAN interface", strconv.Quote(name), allowed)
 }
 
-// CreateVLAN implements api.VLANSource.
+// CreateVLAN implements apiserver.VLANSource.
 func (d *Driver) CreateVLAN(q api.VLANRequest) (api.VLANStatus, error) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
@@ -223,8 +224,8 @@ func (d *Driver) checkVLANTAP(next *registry.VLAN, v *vlanInterface) error {
 	return d.checkHost(nil, hostPlace{kind: config.HostTAP, at: next.TAP})
 }
 
-// ModifyVLAN implements api.VLANSource: all or nothing. An interface with another name or VLAN is another one for its programs; its host's
-// network interface stays. Others go on.
+// ModifyVLAN implements apiserver.VLANSource: all or nothing. An interface with another name or VLAN is another one for its programs; its
+// host's network interface stays. Others go on.
 func (d *Driver) ModifyVLAN(owner, name string, q api.VLANRequest) (api.VLANStatus, error) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
@@ -254,7 +255,7 @@ func (d *Driver) ModifyVLAN(owner, name string, q api.VLANRequest) (api.VLANStat
 	return d.describeVLAN(v), nil
 }
 
-// RemoveVLAN implements api.VLANSource.
+// RemoveVLAN implements apiserver.VLANSource.
 func (d *Driver) RemoveVLAN(owner, name string) (api.VLANStatus, error) {
 	d.changes.Lock()
 	defer d.changes.Unlock()

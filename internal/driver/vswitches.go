@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
+	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/vswitch"
 )
 
-var _ api.VirtualSwitchSource = (*Driver)(nil)
+var _ apiserver.VirtualSwitchSource = (*Driver)(nil)
 
 // openVirtualSwitches reads which virtual switches are kept. Their functions start with their adapters.
 func (d *Driver) openVirtualSwitches() {

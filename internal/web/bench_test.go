@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
@@ -69,7 +70,7 @@ func (f *fake) Overview() api.Status {
 	return s
 }
 
-func (f *fake) OpenCapture(q api.CaptureRequest) (api.Capture, error) {
+func (f *fake) OpenCapture(q api.CaptureRequest) (server.Capture, error) {
 	return nil, f.do("capture %s", q.Adapter)
 }
 
@@ -147,7 +148,7 @@ func newBench(t testing.TB) *bench {
 	collector := counters.New(counters.Config{Read: func() []counters.Adapter {
 		return []counters.Adapter{{Counters: device.Counters{Name: hostile}}}
 	}})
-	server := api.New(api.Config{Driver: b.fake, Version: "test", Events: log, Counters: collector})
+	server := server.New(server.Config{Driver: b.fake, Version: "test", Events: log, Counters: collector})
 	t.Cleanup(func() { server.Close(); log.Close() })
 	b.pages = New(Config{API: server, Machine: "machine", Version: "test", Now: func() time.Time { return b.now }})
 	b.cookie = b.signIn(t)

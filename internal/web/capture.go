@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/api/server"
 )
 
 // capture shows the running captures, whoever started them.
@@ -24,7 +24,7 @@ func (s *Server) capture(q *request) error {
 func (s *Server) startCapture(q *request) error {
 	form := q.r.PostForm
 	ask := url.Values{"adapter": {form.Get("adapter")}, "snap": {form.Get("snap")}}
-	r := q.r.Clone(api.WithAccess(q.r.Context(), api.ChangeAccess))
+	r := q.r.Clone(server.WithAccess(q.r.Context(), server.ChangeAccess))
 	r.Method, r.Body, r.ContentLength = http.MethodGet, http.NoBody, 0
 	r.URL = &url.URL{Path: "/capture", RawQuery: ask.Encode()}
 	r.RequestURI = r.URL.RequestURI()

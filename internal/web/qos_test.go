@@ -13,7 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/qos"
 )
 
-// SetQoS implements api.QoSSource.
+// SetQoS implements server.QoSSource.
 func (f *fake) SetQoS(q api.QoSRequest) error {
 	return f.do("qos %s %s", q.Adapter, strings.Join(q.Settings, " "))
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/api/server"
 )
 
 // Prefix is where the pages are.
@@ -25,7 +26,7 @@ const maxForm = 64 << 10
 // Config configures the pages.
 type Config struct {
 	// API is the management interface through which the pages show and change things.
-	API *api.Server
+	API *server.Server
 	// Machine is the name of the machine, Version that of the driver.
 	Machine, Version string
 	// Token opens a session over TLS; empty: no token does.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/api/server"
 )
 
 const (
@@ -167,5 +167,5 @@ func (s *Server) session(r *http.Request) *session {
 
 // withReading allows a session's request to read through the management interface.
 func withReading(ctx context.Context) context.Context {
-	return api.WithAccess(ctx, api.ReadAccess)
+	return server.WithAccess(ctx, server.ReadAccess)
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/events"
 )
@@ -13,7 +13,7 @@ import (
 func main() {
 	log := events.Open(events.Config{})
 	defer log.Close()
-	s := api.New(api.Config{Version: "any", Events: log,
+	s := server.New(server.Config{Version: "any", Events: log,
 		Counters: counters.New(counters.Config{Read: func() []counters.Adapter { return nil }})})
 	text, err := s.OpenAPI()
 	if err == nil {

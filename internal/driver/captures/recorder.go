@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/captures/notes"
 	"github.com/softvpi/softvpi/internal/link/capture"
@@ -88,7 +89,7 @@ type capturing struct {
 
 // OpenCapture begins to capture the packets of an adapter's port. The caller runs Copy, which ends the
 // capture.
-func (r *Recorder) OpenCapture(q api.CaptureRequest) (api.Capture, error) { return r.capture(q, "") }
+func (r *Recorder) OpenCapture(q api.CaptureRequest) (server.Capture, error) { return r.capture(q, "") }
 
 func (r *Recorder) capture(q api.CaptureRequest, file string) (*capturing, error) {
 	index, err := r.driver.Find(q.Adapter)

@@ -130,7 +130,7 @@ func tables(all []api.OverlayEntry, adapter string) (t overlay.Tables) {
 	return t
 }
 
-// AddOverlayEntry implements api.OverlaySource.
+// AddOverlayEntry implements server.OverlaySource.
 func (s *Subnets) AddOverlayEntry(q api.OverlayRequest) (api.OverlayEntry, error) {
 	s.ops.Lock()
 	defer s.ops.Unlock()
@@ -144,7 +144,7 @@ func (s *Subnets) AddOverlayEntry(q api.OverlayRequest) (api.OverlayEntry, error
 	return e, s.change(append(s.Entries(), e))
 }
 
-// RemoveOverlayEntries implements api.OverlaySource.
+// RemoveOverlayEntries implements server.OverlaySource.
 func (s *Subnets) RemoveOverlayEntries(q api.OverlayRequest) ([]api.OverlayEntry, error) {
 	s.ops.Lock()
 	defer s.ops.Unlock()

@@ -9,11 +9,12 @@ import (
 	"unicode"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/team"
 )
 
-var _ api.TeamSource = (*Roster)(nil)
+var _ server.TeamSource = (*Roster)(nil)
 
 const (
 	// mostTeams is how many teams there are at most, and mostName how long the name of one is.
@@ -21,7 +22,7 @@ const (
 	mostName  = 63
 )
 
-// CreateTeam implements api.TeamSource.
+// CreateTeam implements server.TeamSource.
 func (r *Roster) CreateTeam(q api.TeamRequest) (api.Team, error) {
 	r.cfg.Changes.Lock()
 	defer r.cfg.Changes.Unlock()
@@ -74,7 +75,7 @@ func (r *Roster) freeName(name string, t *Team) error {
 	return nil
 }
 
-// ModifyTeam implements api.TeamSource. A name alone leaves the members as they are.
+// ModifyTeam implements server.TeamSource. A name alone leaves the members as they are.
 func (r *Roster) ModifyTeam(name string, q api.TeamRequest) (api.Team, error) {
 	r.cfg.Changes.Lock()
 	defer r.cfg.Changes.Unlock()
@@ -103,7 +104,7 @@ func (r *Roster) ModifyTeam(name string, q api.TeamRequest) (api.Team, error) {
 	return r.describe(t), err
 }
 
-// RemoveTeam implements api.TeamSource.
+// RemoveTeam implements server.TeamSource.
 func (r *Roster) RemoveTeam(name string) (api.Team, error) {
 	r.cfg.Changes.Lock()
 	defer r.cfg.Changes.Unlock()
@@ -130,7 +131,7 @@ func (r *Roster) RemoveTeam(name string) (api.Team, error) {
 	return was, nil
 }
 
-// AttachMember implements api.TeamSource.
+// AttachMember implements server.TeamSource.
 func (r *Roster) AttachMember(name, adapter string, q api.TeamMemberRequest) (api.Team, error) {
 	r.cfg.Changes.Lock()
 	defer r.cfg.Changes.Unlock()
@@ -178,7 +179,7 @@ func (r *Roster) mayAttach(t *Team, i int, q *api.TeamMemberRequest) error {
 	return t.kind.mayAttach(i, q)
 }
 
-// DetachMember implements api.TeamSource.
+// DetachMember implements server.TeamSource.
 func (r *Roster) DetachMember(name, adapter string) (api.Team, error) {
 	r.cfg.Changes.Lock()
 	defer r.cfg.Changes.Unlock()

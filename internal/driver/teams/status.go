@@ -118,7 +118,7 @@ func (s *state) status() api.TeamStatus {
 	return o
 }
 
-// Teams implements api.TeamSource.
+// Teams implements server.TeamSource.
 func (r *Roster) Teams() []api.Team {
 	r.cfg.Changes.Lock()
 	defer r.cfg.Changes.Unlock()

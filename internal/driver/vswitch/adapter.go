@@ -175,7 +175,7 @@ func (a *adapter) describe(v *vswitch, f api.FunctionStatus) api.SwitchAdapter {
 		Status: f}
 }
 
-// AddSwitchAdapter implements api.VirtualSwitchSource.
+// AddSwitchAdapter implements server.VirtualSwitchSource.
 func (s *Switches) AddSwitchAdapter(q api.SwitchAdapterRequest) (api.SwitchAdapter, error) {
 	s.ops.Lock()
 	defer s.ops.Unlock()
@@ -265,7 +265,7 @@ func (s *Switches) adapterOf(name, function string) (*vswitch, *adapter, error) 
 	return nil, nil, api.Wrong("network adapter", strconv.Quote(function), allowed)
 }
 
-// SetSwitchAdapter implements api.VirtualSwitchSource.
+// SetSwitchAdapter implements server.VirtualSwitchSource.
 func (s *Switches) SetSwitchAdapter(q api.SwitchAdapterRequest) error {
 	s.ops.Lock()
 	defer s.ops.Unlock()
@@ -326,7 +326,7 @@ func (s *Switches) decide(a *adapter, d decision, configured bool) {
 	a.decision, a.configured = d, configured
 }
 
-// RemoveSwitchAdapter implements api.VirtualSwitchSource.
+// RemoveSwitchAdapter implements server.VirtualSwitchSource.
 func (s *Switches) RemoveSwitchAdapter(name, function string) error {
 	s.ops.Lock()
 	defer s.ops.Unlock()

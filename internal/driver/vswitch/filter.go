@@ -17,7 +17,7 @@ import (
 // switchSettings are the settings of a switch itself.
 const switchSettings = "packetdirect=on|off, vfp=on|off"
 
-// SetVirtualSwitch implements api.VirtualSwitchSource.
+// SetVirtualSwitch implements server.VirtualSwitchSource.
 func (s *Switches) SetVirtualSwitch(q api.SwitchSettings) error {
 	s.ops.Lock()
 	defer s.ops.Unlock()

@@ -88,7 +88,7 @@ func New(cfg Config) *Switches {
 	return s
 }
 
-// VirtualSwitches implements api.VirtualSwitchSource.
+// VirtualSwitches implements server.VirtualSwitchSource.
 func (s *Switches) VirtualSwitches() []api.VirtualSwitch {
 	now := s.functions()
 	s.mu.Lock()
@@ -146,7 +146,7 @@ func (s *Switches) SRIOV(adapter string) bool {
 	return slices.ContainsFunc(s.all, func(v *vswitch) bool { return v.Adapter == adapter && v.IOV })
 }
 
-// CreateVirtualSwitch implements api.VirtualSwitchSource.
+// CreateVirtualSwitch implements server.VirtualSwitchSource.
 func (s *Switches) CreateVirtualSwitch(q api.SwitchRequest) (api.VirtualSwitch, error) {
 	s.ops.Lock()
 	defer s.ops.Unlock()
@@ -235,7 +235,7 @@ func (s *Switches) named(name string) (*vswitch, error) {
 	return nil, api.Wrong("virtual switch", strconv.Quote(name), allowed)
 }
 
-// RemoveVirtualSwitch implements api.VirtualSwitchSource.
+// RemoveVirtualSwitch implements server.VirtualSwitchSource.
 func (s *Switches) RemoveVirtualSwitch(name string) error {
 	s.ops.Lock()
 	defer s.ops.Unlock()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -25,7 +26,7 @@ type fake struct {
 func newFake(t *testing.T) *fake {
 	f := &fake{log: events.Open(events.Config{Directory: t.TempDir()})}
 	t.Cleanup(func() { _ = f.log.Close() })
-	f.Client = api.New(api.Config{Events: f.log}).Local()
+	f.Client = server.New(server.Config{Events: f.log}).Local()
 	return f
 }
 

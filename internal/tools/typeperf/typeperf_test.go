@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -27,7 +28,7 @@ type fake struct {
 
 func newFake() *fake {
 	f := &fake{}
-	f.Client = api.New(api.Config{Counters: counters.New(counters.Config{Read: func() []counters.Adapter {
+	f.Client = server.New(server.Config{Counters: counters.New(counters.Config{Read: func() []counters.Adapter {
 		out := make([]counters.Adapter, 2)
 		for i, name := range []string{"Ethernet 1", "Ethernet 2"} {
 			out[i].Counters = device.Counters{Adapter: uint32(i), Name: name, Enabled: true}
