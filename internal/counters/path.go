@@ -99,8 +99,8 @@ func matches(pattern, name string) bool {
 	return strings.HasSuffix(name, parts[last])
 }
 
-// selection is what the paths of a request select; empty: everything.
-type selection []*selected
+// Selection is what the paths of a request select; empty: everything. It notes which of them have selected something.
+type Selection []*selected
 
 type selected struct {
 	text string
@@ -108,8 +108,9 @@ type selected struct {
 	used bool
 }
 
-func parsePaths(paths []string) (selection, error) {
-	var sel selection
+// ParsePaths parses the paths of a request. The error is a *PathError, also for a set or a counter that the catalogue does not have.
+func ParsePaths(paths []string) (Selection, error) {
+	var sel Selection
 	for _, text := range paths {
 		p, err := ParsePath(text)
 		if err != nil {
@@ -125,7 +126,7 @@ func parsePaths(paths []string) (selection, error) {
 
 // CheckPath checks a path as far as that is possible without a driver.
 func CheckPath(text string) error {
-	_, err := parsePaths([]string{text})
+	_, err := ParsePaths([]string{text})
 	return err
 }
 
@@ -175,7 +176,8 @@ func (p *Path) isCounter(c *catalogue.Counter) bool {
 	return matches(p.Counter, c.Name) || matches(p.Counter, c.Short)
 }
 
-func (s selection) selects(set *catalogue.CounterSet, instance string, i int) bool {
+// Selects reports whether a path selects a counter of an instance of a set, by its number in the set.
+func (s Selection) Selects(set *catalogue.CounterSet, instance string, i int) bool {
 	found := len(s) == 0
 	for _, p := range s {
 		if p.isSet(set) && matches(p.Instance, instance) && p.isCounter(&set.Counters[i]) {
@@ -185,8 +187,8 @@ func (s selection) selects(set *catalogue.CounterSet, instance string, i int) bo
 	return found
 }
 
-// names reports whether a path selects counters of the set with that short name, and not of every set.
-func (s selection) names(short string) bool {
+// Names reports whether a path selects counters of the set with that short name, and not of every set.
+func (s Selection) Names(short string) bool {
 	set, _ := catalogue.CounterSetNamed(short)
 	for _, p := range s {
 		if p.Set != "*" && p.isSet(set) {
@@ -196,8 +198,8 @@ func (s selection) names(short string) bool {
 	return false
 }
 
-// unused returns the error for a path that selects no counter of the existing adapters.
-func (s selection) unused() error {
+// Unused returns the error for a path that selects no counter of the existing adapters.
+func (s Selection) Unused() error {
 	for _, p := range s {
 		if !p.used {
 			return &PathError{p.text, "no adapter has such an instance or counter", nil}

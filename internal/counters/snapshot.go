@@ -2,8 +2,6 @@ package counters
 
 import (
 	"time"
-
-	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
 // Snapshot is the state of the counters at one moment.
@@ -52,19 +50,4 @@ type Counter struct {
 	Description string   `json:"description"`
 	Counted     bool     `json:"counted"`     // false: it has no value, because what it counts is not implemented
 	Generations []string `json:"generations"` // mlx5, mlx4
-}
-
-func kindName(k catalogue.CounterKind) string {
-	return [...]string{catalogue.Total: "total", catalogue.Rate: "rate", catalogue.Level: "level", catalogue.Ratio: "ratio"}[k]
-}
-
-func generationNames(set *catalogue.CounterSet, i int) []string {
-	all := []string{}
-	if set.Has(i, catalogue.MLX5) {
-		all = append(all, "mlx5")
-	}
-	if set.Has(i, catalogue.MLX4) {
-		all = append(all, "mlx4")
-	}
-	return all
 }

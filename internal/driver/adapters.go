@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/captures"
 	"github.com/softvpi/softvpi/internal/driver/config"
@@ -14,13 +14,13 @@ import (
 )
 
 // words returns the adapters with their counters.
-func (d *Driver) words() []counters.Adapter {
-	var out []counters.Adapter
+func (d *Driver) words() []collector.Adapter {
+	var out []collector.Adapter
 	teams := d.Roster.Counted()
 	for _, w := range d.host.Counters() {
 		at := d.cfg.Slot(int(w.Adapter))
 		w.Healing = d.healing.counters(w.Adapter)
-		out = append(out, counters.Adapter{
+		out = append(out, collector.Adapter{
 			Counters: w, Generation: d.running[w.Adapter].Generation, Device: at.Device, Port: at.Port,
 			Interfaces: d.interfaces(int(w.Adapter), w.Ethernet), Functions: d.functionWords(w.Adapter),
 			Teams: teams[w.Name], VLANs: d.vlanWords(w.Adapter), Queues: d.queueWords(w.Adapter), Overlay: d.countedOverlay(w.Adapter),

@@ -6,7 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/budget"
-	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/server"
 )
@@ -57,23 +57,23 @@ func (d *Driver) held() *api.HeldStatus {
 }
 
 // driverValues returns values of the driver beside the counters of the adapters: what is held for programs, and its own faults.
-func (d *Driver) driverValues() []counters.DriverValue {
-	return append(d.heldValues(), counters.DriverValue{Name: "softvpi_driver_request_panics_total",
+func (d *Driver) driverValues() []collector.DriverValue {
+	return append(d.heldValues(), collector.DriverValue{Name: "softvpi_driver_request_panics_total",
 		Help: "Requests to the management interface that ended in a panic.", Grows: true, Value: float64(d.panics.count())})
 }
 
 // identities returns what the adapters are.
-func (d *Driver) identities() (list []counters.Identity) {
+func (d *Driver) identities() (list []collector.Identity) {
 	d.settings.RLock()
 	defer d.settings.RUnlock()
 	for _, r := range d.running {
-		list = append(list, counters.Identity{Adapter: r.Name, Generation: api.GenerationName(r.Generation), Driver: d.version,
+		list = append(list, collector.Identity{Adapter: r.Name, Generation: api.GenerationName(r.Generation), Driver: d.version,
 			Firmware: r.firmware.Version.String(), Board: r.firmware.PSID})
 	}
 	return list
 }
 
-func (d *Driver) heldValues() (list []counters.DriverValue) {
+func (d *Driver) heldValues() (list []collector.DriverValue) {
 	h := d.held()
 	if h == nil {
 		return nil
@@ -84,10 +84,10 @@ func (d *Driver) heldValues() (list []counters.DriverValue) {
 	}{{"bytes", "memory that programs make the driver hold", h.Memory}, {"descriptors",
 		"descriptors that the driver keeps open for programs", h.Descriptors}} {
 		list = append(list,
-			counters.DriverValue{Name: "softvpi_driver_held_" + r.unit, Help: "The " + r.what + ".", Value: float64(r.Used)},
-			counters.DriverValue{Name: "softvpi_driver_held_" + r.unit + "_limit", Help: "Limit of the " + r.what + ", of all programs.",
+			collector.DriverValue{Name: "softvpi_driver_held_" + r.unit, Help: "The " + r.what + ".", Value: float64(r.Used)},
+			collector.DriverValue{Name: "softvpi_driver_held_" + r.unit + "_limit", Help: "Limit of the " + r.what + ", of all programs.",
 				Value: float64(r.Total)},
-			counters.DriverValue{Name: "softvpi_driver_refused_" + r.unit + "_requests_total",
+			collector.DriverValue{Name: "softvpi_driver_refused_" + r.unit + "_requests_total",
 				Help: "Requests beyond a limit of the " + r.what + ".", Grows: true, Value: float64(r.Refused)})
 	}
 	return list

@@ -14,7 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	apiserver "github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/budget"
-	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/captures"
 	"github.com/softvpi/softvpi/internal/driver/commandlog"
@@ -74,7 +74,7 @@ type Driver struct {
 	events     *events.Log
 	system     *events.SystemLog // nil: it does not receive events
 	stopping   atomic.Bool       // programs that end now do so because of the driver
-	counters   *counters.Collector
+	counters   *collector.Collector
 	api        *apiserver.Server
 	stopTCP    func() error
 	managed    string                   // TCP address of the management interface

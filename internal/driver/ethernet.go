@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/dump"
@@ -207,8 +207,8 @@ func (d *Driver) tellEthernet(i int, e ethernet.Event) {
 }
 
 // ethernetWords returns the counters of the interface of adapter i's Ethernet function.
-func (d *Driver) ethernetWords(i int, e *device.EthernetStatus) counters.Interface {
-	w := counters.Interface{Name: d.running[i].Name, Ethernet: e}
+func (d *Driver) ethernetWords(i int, e *device.EthernetStatus) collector.Interface {
+	w := collector.Interface{Name: d.running[i].Name, Ethernet: e}
 	if e.Up {
 		w.Speed = d.host.Speed(uint32(i))
 	}

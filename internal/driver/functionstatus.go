@@ -5,7 +5,7 @@ import (
 	"net"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/os/paths"
@@ -113,7 +113,7 @@ func functionCounters(f *device.FunctionStatus) map[string]uint64 {
 }
 
 // functionWords returns the virtual functions of adapter i with their counters.
-func (d *Driver) functionWords(i uint32) (list []counters.Function) {
+func (d *Driver) functionWords(i uint32) (list []collector.Function) {
 	for _, f := range d.functionStatus(i) {
 		c := f.Counters
 		v := map[string]uint64{"programs": uint64(f.Programs), "queue_pairs": uint64(f.QPs), "firmware_cpu_seconds": c["fw_cpu_usage_us"],
@@ -129,7 +129,7 @@ func (d *Driver) functionWords(i uint32) (list []counters.Function) {
 			"inside_received_bytes", "spoofed_mac", "spoofed_ethertype", "spoofed_gid", "wrong_vlan", "redirected_dhcp", "blocked_sent", "blocked_received"} {
 			v[same] = c[same]
 		}
-		list = append(list, counters.Function{Name: f.Name, Values: v})
+		list = append(list, collector.Function{Name: f.Name, Values: v})
 	}
 	return list
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/ipoib/service"
@@ -84,8 +84,8 @@ func (d *Driver) connectionStatus(i int, c *connection) api.IPoIBStatus {
 }
 
 // interfaceWords returns the counters of an interface.
-func (d *Driver) interfaceWords(i int, name string, s *service.Status) counters.Interface {
-	w := counters.Interface{Name: name, Made: s.Made, Counters: s.Counters, Census: s.Census}
+func (d *Driver) interfaceWords(i int, name string, s *service.Status) collector.Interface {
+	w := collector.Interface{Name: name, Made: s.Made, Counters: s.Counters, Census: s.Census}
 	if p := d.portStatus(i); p != nil {
 		w.Speed = p.Mbps * 1e6
 	}
@@ -93,8 +93,8 @@ func (d *Driver) interfaceWords(i int, name string, s *service.Status) counters.
 }
 
 // interfaces returns the network interfaces of an adapter, IPoIB's and that of its Ethernet function, with their counters.
-func (d *Driver) interfaces(i int, e *device.EthernetStatus) []counters.Interface {
-	var out []counters.Interface
+func (d *Driver) interfaces(i int, e *device.EthernetStatus) []collector.Interface {
+	var out []collector.Interface
 	if e != nil {
 		out = append(out, d.ethernetWords(i, e))
 	}

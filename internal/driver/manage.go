@@ -8,7 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	apiserver "github.com/softvpi/softvpi/internal/api/server"
-	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/web"
@@ -16,7 +16,7 @@ import (
 
 // manage serves the management interface.
 func (d *Driver) manage() error {
-	d.counters = counters.New(counters.Config{Read: d.words, CPUs: lastProcessor() + 1, Driver: d.driverValues,
+	d.counters = collector.New(collector.Config{Read: d.words, CPUs: lastProcessor() + 1, Driver: d.driverValues,
 		Identities: d.identities,
 		Watched:    d.host.WatchRSS})
 	d.api = apiserver.New(apiserver.Config{Driver: d, Version: d.version, Log: d.log, Events: d.events, Counters: d.counters,

@@ -1,12 +1,12 @@
 package driver
 
-import "github.com/softvpi/softvpi/internal/counters"
+import "github.com/softvpi/softvpi/internal/counters/collector"
 
 // Counters of what an adapter's port has besides virtual functions. They are read without Driver.changes: whoever holds that may wait
 // for a program.
 
 // vlanWords returns the VLAN interfaces at the port of adapter i with their counters.
-func (d *Driver) vlanWords(i uint32) (list []counters.VLAN) {
+func (d *Driver) vlanWords(i uint32) (list []collector.VLAN) {
 	for _, v := range d.host.VLANs(i) {
 		w, in := v.Frames.Wire, v.Frames.Inside
 		values := map[string]uint64{
@@ -25,7 +25,7 @@ func (d *Driver) vlanWords(i uint32) (list []counters.VLAN) {
 		if v.Up {
 			values["up"] = 1
 		}
-		list = append(list, counters.VLAN{Name: v.Name, Values: values})
+		list = append(list, collector.VLAN{Name: v.Name, Values: values})
 	}
 	return list
 }

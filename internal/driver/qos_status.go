@@ -4,7 +4,7 @@ import (
 	"net"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/dcb"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/qos"
@@ -44,7 +44,7 @@ func (d *Driver) qosStatus(i int, a *device.AdapterStatus) *api.QoSStatus {
 	for n := range s.Neighbours {
 		q.Peers = append(q.Peers, peerStatus(&s.Neighbours[n]))
 	}
-	q.Counters = counters.LLDP(&s.Counters)
+	q.Counters = collector.LLDP(&s.Counters)
 	return q
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/catalogue"
-	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/registry"
@@ -145,12 +145,12 @@ func newBench(t testing.TB) *bench {
 	b := &bench{fake: newFake(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	log := events.Open(events.Config{})
 	log.Raise(0, events.AdapterEnabled{Adapter: hostile})
-	collector := counters.New(counters.Config{Read: func() []counters.Adapter {
-		return []counters.Adapter{{Counters: device.Counters{Name: hostile}}}
+	c := collector.New(collector.Config{Read: func() []collector.Adapter {
+		return []collector.Adapter{{Counters: device.Counters{Name: hostile}}}
 	}})
-	server := server.New(server.Config{Driver: b.fake, Version: "test", Events: log, Counters: collector})
-	t.Cleanup(func() { server.Close(); log.Close() })
-	b.pages = New(Config{API: server, Machine: "machine", Version: "test", Now: func() time.Time { return b.now }})
+	s := server.New(server.Config{Driver: b.fake, Version: "test", Events: log, Counters: c})
+	t.Cleanup(func() { s.Close(); log.Close() })
+	b.pages = New(Config{API: s, Machine: "machine", Version: "test", Now: func() time.Time { return b.now }})
 	b.cookie = b.signIn(t)
 	return b
 }

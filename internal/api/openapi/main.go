@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/softvpi/softvpi/internal/api/server"
-	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/events"
 )
 
@@ -14,7 +14,7 @@ func main() {
 	log := events.Open(events.Config{})
 	defer log.Close()
 	s := server.New(server.Config{Version: "any", Events: log,
-		Counters: counters.New(counters.Config{Read: func() []counters.Adapter { return nil }})})
+		Counters: collector.New(collector.Config{Read: func() []collector.Adapter { return nil }})})
 	text, err := s.OpenAPI()
 	if err == nil {
 		_, err = fmt.Println(string(text))

@@ -16,7 +16,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 
-	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/events"
 )
 
@@ -34,7 +34,7 @@ func TestReadersChangeNothing(t *testing.T) {
 	f := newFake()
 	log := events.Open(events.Config{})
 	defer log.Close()
-	s := New(Config{Driver: f, Events: log, Counters: counters.New(counters.Config{Read: func() []counters.Adapter { return nil }})})
+	s := New(Config{Driver: f, Events: log, Counters: collector.New(collector.Config{Read: func() []collector.Adapter { return nil }})})
 	defer s.Close()
 	try := func(a access, method, path string) int {
 		r, err := http.NewRequest(method, "http://driver"+path, strings.NewReader("{}"))

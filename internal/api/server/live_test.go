@@ -10,14 +10,15 @@ import (
 
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/events"
 )
 
 func TestCounters(t *testing.T) {
-	words := []counters.Adapter{{Counters: device.Counters{Name: "Ethernet 1", Enabled: true}}}
+	words := []collector.Adapter{{Counters: device.Counters{Name: "Ethernet 1", Enabled: true}}}
 	words[0].Transport.Probes = 4
-	b := serve(t, Config{Counters: counters.New(counters.Config{Read: func() []counters.Adapter { return words }})})
+	b := serve(t, Config{Counters: collector.New(collector.Config{Read: func() []collector.Adapter { return words }})})
 	status, text := b.request(t, "GET", "/counters?path=transport.probes", "")
 	var s counters.Snapshot
 	if err := json.Unmarshal([]byte(text), &s); err != nil || status != 200 {

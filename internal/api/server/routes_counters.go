@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 )
 
 type countersQuery struct {
@@ -11,7 +12,7 @@ type countersQuery struct {
 }
 
 // counterRoutes adds the routes for counters.
-func (s *Server) counterRoutes(c *counters.Collector) {
+func (s *Server) counterRoutes(c *collector.Collector) {
 	register(s, operation("GET", "/counters/sets", "counter-sets", "The counter sets with their instances and counters"),
 		func(context.Context, *struct{}) (*one[[]counters.Set], error) { return body(c.Sets()), nil })
 	register(s, operation("GET", "/counters", "counters", "What the counters are at this moment"),

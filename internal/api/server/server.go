@@ -16,7 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/events"
 )
 
@@ -56,7 +56,7 @@ type Config struct {
 	// Events is the event log; nil: there is none.
 	Events *events.Log
 	// Counters are those of the adapters; nil: there are none.
-	Counters *counters.Collector
+	Counters *collector.Collector
 	Limits   Limits
 	Log      *slog.Logger // nil: nothing
 	// Panicked is told of panics in requests, by several goroutines at a time; nil: nobody is.

@@ -16,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/api/server"
 	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -28,8 +29,8 @@ type fake struct {
 
 func newFake() *fake {
 	f := &fake{}
-	f.Client = server.New(server.Config{Counters: counters.New(counters.Config{Read: func() []counters.Adapter {
-		out := make([]counters.Adapter, 2)
+	f.Client = server.New(server.Config{Counters: collector.New(collector.Config{Read: func() []collector.Adapter {
+		out := make([]collector.Adapter, 2)
 		for i, name := range []string{"Ethernet 1", "Ethernet 2"} {
 			out[i].Counters = device.Counters{Adapter: uint32(i), Name: name, Enabled: true}
 		}

@@ -1,10 +1,11 @@
-package counters
+package collector
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/internal/port"
 )
@@ -14,7 +15,7 @@ import (
 // of sent.
 func TestPriorities_EachCounterOfTheManual(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
-	var r Reader
+	var r counters.Reader
 	b.values(&r, "adapter_qos")
 	b.adapters[0].Arrived = [9]port.Tally{3: {Packets: 5, Bytes: 500}, port.Untagged: {Packets: 7, Bytes: 700}}
 	b.adapters[0].Sent = [9]port.Tally{3: {Packets: 15, Bytes: 1500}, port.Untagged: {Packets: 17, Bytes: 1700}}

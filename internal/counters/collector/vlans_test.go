@@ -1,9 +1,11 @@
-package counters
+package collector
 
 import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/softvpi/softvpi/internal/counters"
 )
 
 // TestVLANsAndQueues: VLAN interfaces have the labels adapter and vlan, and an adapter's receive queues for virtual ports that of the
@@ -33,7 +35,7 @@ func TestVLANsAndQueues(t *testing.T) {
 		t.Error("an adapter without queues counts them")
 	}
 	for _, set := range []string{"vlan", "vmq"} {
-		if err := b.c.Reset(ResetRequest{Set: set}); err != nil {
+		if err := b.c.Reset(counters.ResetRequest{Set: set}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,8 +1,7 @@
-// Package counters reads the counter sets of the catalogue from the words in which adapters count:
-// snapshots with the instances of each set, rates over a reader's own interval, resets, and output formats
-// (typeperf's paths and CSV, JSON, Prometheus metrics). Reading costs the data path only a copy of its
-// words; a reset does not write them.
-package counters
+// Package collector reads the counter sets of the catalogue from the words in which adapters count: snapshots with the instances of each
+// set (package counters), resets, and Prometheus metrics. Reading costs the data path only a copy of its words; a reset does not write
+// them.
+package collector
 
 import (
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/port"
@@ -118,15 +118,9 @@ func (c *Collector) rebase(set *catalogue.CounterSet, a *Adapter) {
 	b.resets++
 }
 
-// ResetRequest asks to reset the counters of a set.
-type ResetRequest struct {
-	Set     string `json:"set"`               // printed or short name
-	Adapter string `json:"adapter,omitempty"` // by name; empty: all
-}
-
 // Reset resets the counters of a set. Sets that only a restart clears are refused.
-func (c *Collector) Reset(q ResetRequest) error {
-	if err := CheckReset(q); err != nil {
+func (c *Collector) Reset(q counters.ResetRequest) error {
+	if err := counters.CheckReset(q); err != nil {
 		return err
 	}
 	set, _ := catalogue.CounterSetNamed(q.Set)
@@ -141,63 +135,26 @@ func (c *Collector) Reset(q ResetRequest) error {
 		}
 	}
 	if !found {
-		return &PathError{q.Adapter, "no such adapter", adapterNames(adapters)}
+		return &counters.PathError{Path: q.Adapter, Problem: "no such adapter", Allowed: adapterNames(adapters)}
 	}
 	return nil
-}
-
-// CheckReset checks a reset as far as that is possible without a driver.
-func CheckReset(q ResetRequest) error {
-	set, ok := catalogue.CounterSetNamed(q.Set)
-	if !ok {
-		return &PathError{q.Set, "no such counter set", setNames()}
-	}
-	if set.Reset != catalogue.ResetOnDemand {
-		return &PathError{q.Set, "only a restart of the adapter clears this set", resettable()}
-	}
-	return nil
-}
-
-// Sets returns the counter sets with their current instances.
-func (c *Collector) Sets() []Set {
-	adapters := c.cfg.Read()
-	out := make([]Set, 0, len(catalogue.CounterSets))
-	for i := range catalogue.CounterSets {
-		set := &catalogue.CounterSets[i]
-		s := Set{Name: set.Name, Short: set.Short, Aliases: set.Aliases, Description: set.Description,
-			Resettable: set.Reset == catalogue.ResetOnDemand, Instances: []string{}}
-		for j := range adapters {
-			for _, in := range c.instances(set, adapters, j) {
-				s.Instances = append(s.Instances, in.name)
-			}
-		}
-		for j := range set.Counters {
-			k := &set.Counters[j]
-			s.Counters = append(s.Counters, Counter{
-				Name: k.Name, Short: k.Short, Kind: kindName(k.Kind), Unit: k.Unit, Description: k.Description, Counted: k.Counted(),
-				Generations: generationNames(set, j),
-			})
-		}
-		out = append(out, s)
-	}
-	return out
 }
 
 // Snapshot returns the counters that the paths select, or all without paths. The error is a *PathError for
 // a path that selects nothing.
-func (c *Collector) Snapshot(paths ...string) (Snapshot, error) {
-	sel, err := parsePaths(paths)
+func (c *Collector) Snapshot(paths ...string) (counters.Snapshot, error) {
+	sel, err := counters.ParsePaths(paths)
 	if err != nil {
-		return Snapshot{}, err
+		return counters.Snapshot{}, err
 	}
 	adapters := c.cfg.Read()
-	if c.cfg.Watched != nil && sel.names("adapter_rss") {
+	if c.cfg.Watched != nil && sel.Names("adapter_rss") {
 		for i := range adapters {
 			c.cfg.Watched(adapters[i].Adapter)
 		}
 	}
 	now := c.cfg.Now()
-	s := Snapshot{Time: now, Uptime: now.Sub(c.start), Instances: []Instance{}}
+	s := counters.Snapshot{Time: now, Uptime: now.Sub(c.start), Instances: []counters.Instance{}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range catalogue.CounterSets {
@@ -210,7 +167,7 @@ func (c *Collector) Snapshot(paths ...string) (Snapshot, error) {
 			}
 		}
 	}
-	return s, sel.unused()
+	return s, sel.Unused()
 }
 
 // instance is an instance of a set for an adapter.
@@ -286,8 +243,8 @@ func (c *Collector) instances(set *catalogue.CounterSet, adapters []Adapter, n i
 }
 
 // read returns the selected part of an instance.
-func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel selection) Instance {
-	x := Instance{Set: set.Short, Name: in.name, Labels: in.labels}
+func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel counters.Selection) counters.Instance {
+	x := counters.Instance{Set: set.Short, Name: in.name, Labels: in.labels}
 	b := c.bases[baseKey{set.Short, a.Adapter}]
 	read, whole := readAdapter(set.Short, a, b), c.readDevice(set.Short, in.device)
 	if b != nil {
@@ -315,8 +272,8 @@ func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel
 		x.Epoch += a.Restarts
 	}
 	for i := range set.Counters {
-		if set.Has(i, a.generation()) && sel.selects(set, in.name, i) {
-			v := Value{Counter: set.Counters[i].Short}
+		if set.Has(i, a.generation()) && sel.Selects(set, in.name, i) {
+			v := counters.Value{Counter: set.Counters[i].Short}
 			from := read
 			if set.Counters[i].Whole {
 				from = whole
@@ -351,24 +308,6 @@ func (a *Adapter) generation() catalogue.Generation {
 		return catalogue.MLX5
 	}
 	return a.Generation
-}
-
-func setNames() []string {
-	var all []string
-	for i := range catalogue.CounterSets {
-		all = append(all, catalogue.CounterSets[i].Name)
-	}
-	return all
-}
-
-func resettable() []string {
-	var all []string
-	for i := range catalogue.CounterSets {
-		if catalogue.CounterSets[i].Reset == catalogue.ResetOnDemand {
-			all = append(all, catalogue.CounterSets[i].Name)
-		}
-	}
-	return all
 }
 
 func adapterNames(adapters []Adapter) []string {

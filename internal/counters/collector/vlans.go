@@ -1,4 +1,4 @@
-package counters
+package collector
 
 // VLAN is a VLAN interface at the port of an adapter, with its words by the short names of the counters. They begin anew when it does.
 type VLAN struct {

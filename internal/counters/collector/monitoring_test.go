@@ -1,4 +1,4 @@
-package counters
+package collector
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ func TestMonitoring_NamesExist(t *testing.T) {
 			exist[regexp.MustCompile(`fqName: "([^"]*)"`).FindStringSubmatch(m.desc.String())[1]] = true
 		}
 	}
-	dir := filepath.Join("..", "..", "examples", "monitoring")
+	dir := filepath.Join("..", "..", "..", "examples", "monitoring")
 	for _, file := range []string{"softvpi.rules.yml", "grafana.json"} {
 		text, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil {

@@ -1,4 +1,4 @@
-package counters
+package collector
 
 // interfaceWords says where the counters of the per-interface sets are read, like words for the others.
 var interfaceWords = map[string]map[string]func(*Interface) uint64{

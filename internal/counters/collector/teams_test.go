@@ -1,9 +1,11 @@
-package counters
+package collector
 
 import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/softvpi/softvpi/internal/counters"
 )
 
 // TestTeams: teams and their members are instances of their sets, in snapshots and as metrics with the labels adapter, team and member;
@@ -40,7 +42,7 @@ func TestTeams(t *testing.T) {
 			t.Errorf("no line %s", line)
 		}
 	}
-	if err := b.c.Reset(ResetRequest{Set: "team_member", Adapter: "Ethernet 1"}); err != nil {
+	if err := b.c.Reset(counters.ResetRequest{Set: "team_member", Adapter: "Ethernet 1"}); err != nil {
 		t.Fatal(err)
 	}
 	set(130)

@@ -1,4 +1,4 @@
-package counters
+package collector
 
 // Function is a virtual function of an adapter with its words, by the short names of the counters. They begin anew when the function does.
 type Function struct {

@@ -1,4 +1,4 @@
-package counters
+package collector
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
 	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
@@ -120,7 +121,7 @@ func (b *bench) restart(i int) {
 	b.adapters[i].Restarts++
 }
 
-func (b *bench) snapshot(paths ...string) Snapshot {
+func (b *bench) snapshot(paths ...string) counters.Snapshot {
 	b.t.Helper()
 	s, err := b.c.Snapshot(paths...)
 	if err != nil {
@@ -130,7 +131,7 @@ func (b *bench) snapshot(paths ...string) Snapshot {
 }
 
 // values returns what a reader sees, by "instance: counter".
-func (b *bench) values(r *Reader, paths ...string) map[string]string {
+func (b *bench) values(r *counters.Reader, paths ...string) map[string]string {
 	b.t.Helper()
 	m := map[string]string{}
 	for _, x := range r.Read(b.snapshot(paths...)) {
@@ -142,8 +143,8 @@ func (b *bench) values(r *Reader, paths ...string) map[string]string {
 func TestRatesAreOverTheReadersInterval(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
 	const path = `\Mellanox Adapter Traffic Counters(*)\Packets Received*`
-	var every, late Reader
-	want := func(r *Reader, packets, perSecond string) {
+	var every, late counters.Reader
+	want := func(r *counters.Reader, packets, perSecond string) {
 		t.Helper()
 		// The errors and discards match too; they do not matter here.
 		got := b.values(r, path)
@@ -168,7 +169,7 @@ func TestRatesAreOverTheReadersInterval(t *testing.T) {
 func TestPriorities(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
 	b.adapters[0].Arrived = [9]port.Tally{port.Untagged: {Packets: 3, Bytes: 300}}
-	var r Reader
+	var r counters.Reader
 	b.values(&r, "adapter_qos")
 	b.adapters[0].Arrived = [9]port.Tally{port.Untagged: {Packets: 13, Bytes: 1846}, 3: {Packets: 5, Bytes: 500}}
 	b.adapters[0].Sent[3] = port.Tally{Packets: 15, Bytes: 1500}
@@ -234,7 +235,7 @@ func TestFramesThatAreNone(t *testing.T) {
 	a.Ethernet = &device.EthernetStatus{}
 	a.Ethernet.Counters.BadFCS, a.Ethernet.Counters.Fragments, a.Ethernet.Counters.Jabbers = 40, 8, 16
 	a.Ethernet.Counters.Filtered[filter.TooLong] = 64
-	var r Reader
+	var r counters.Reader
 	for generation, want := range map[catalogue.Generation]map[string]string{
 		catalogue.MLX4: {"adapter_traffic.received_frame_length_error_packets": "67", "adapter_traffic.received_bad_crc_packets": "44",
 			"adapter_traffic.received_error_packets": "111"},
@@ -259,7 +260,7 @@ func TestRestartClears(t *testing.T) {
 	for i := range b.adapters {
 		b.adapters[i].CM.Accepted, b.adapters[i].CM.Active = 7, 2
 	}
-	var r Reader
+	var r counters.Reader
 	paths := []string{"rdma_activity.accepted_connections", "rdma_activity.active_connections"}
 	b.restart(0)
 	b.adapters[0].CM.Accepted++
@@ -320,10 +321,10 @@ func TestResetOnDemand(t *testing.T) {
 	for i := range b.adapters {
 		b.adapters[i].Transport.Probes, b.adapters[i].Link.SentBursts = 5, 5
 	}
-	if err := b.c.Reset(ResetRequest{Set: "SoftVPI Transport", Adapter: "Ethernet 2"}); err != nil {
+	if err := b.c.Reset(counters.ResetRequest{Set: "SoftVPI Transport", Adapter: "Ethernet 2"}); err != nil {
 		t.Fatal(err)
 	}
-	var r Reader
+	var r counters.Reader
 	want := map[string]string{
 		"Ethernet 1: Probes": "5", "Ethernet 2: Probes": "0", "Ethernet 1: Link bursts sent": "5", "Ethernet 2: Link bursts sent": "5",
 	}
@@ -337,16 +338,16 @@ func TestResetOnDemand(t *testing.T) {
 	if got := b.values(&r, "transport(Ethernet 2).probes")["Ethernet 2: Probes"]; got != "2" {
 		t.Errorf("after a restart: %s", got)
 	}
-	if err := b.c.Reset(ResetRequest{Set: "transport"}); err != nil {
+	if err := b.c.Reset(counters.ResetRequest{Set: "transport"}); err != nil {
 		t.Fatal(err)
 	}
 	b.adapters[1].Transport.Probes = 11
 	if got := b.values(&r, "transport(Ethernet 2).probes")["Ethernet 2: Probes"]; got != "1" {
 		t.Errorf("after a restart and a reset: %s", got)
 	}
-	for _, q := range []ResetRequest{{Set: "Mellanox Adapter Diagnostics Counters"}, {Set: "nonsense"},
+	for _, q := range []counters.ResetRequest{{Set: "Mellanox Adapter Diagnostics Counters"}, {Set: "nonsense"},
 		{Set: "transport", Adapter: "nonsense"}} {
-		var e *PathError
+		var e *counters.PathError
 		if err := b.c.Reset(q); !errors.As(err, &e) || len(e.Allowed) == 0 {
 			t.Errorf("%+v: %v, want an error with what is allowed", q, err)
 		}
@@ -357,7 +358,7 @@ func TestResetOnDemand(t *testing.T) {
 func TestNoRateOverAReset(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
 	b.adapters[0].RDMA.SentFrames = 1000
-	var r Reader
+	var r counters.Reader
 	rate := func() string {
 		b.now = b.now.Add(time.Second)
 		return b.values(&r, "rdma_activity.outbound_frames")["Ethernet 1: RDMA Outbound Frames/sec"]
@@ -381,7 +382,7 @@ func TestBytesAreThoseOfFrames(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
 	l := &b.adapters[0].Link
 	l.SentPackets, l.SentBytes, l.ReceivedPackets, l.ReceivedBytes = 2, 100, 3, 1000
-	var r Reader
+	var r counters.Reader
 	want := map[string]string{"Ethernet 1: Bytes Sent": "184", "Ethernet 1: Bytes Received": "1126", "Ethernet 1: Bytes Total": "1310"}
 	if d := cmp.Diff(want, b.values(&r, "adapter_traffic.sent_bytes", "adapter_traffic.received_bytes", "adapter_traffic.bytes")); d != "" {
 		t.Error("(-want +got):\n", d)
@@ -398,7 +399,7 @@ func TestEthernetFunctionsCount(t *testing.T) {
 	e.Counters.Filtered[filter.TooLong], e.Side.BadHeaders = 10, 11
 	b.adapters[0].Ethernet = e
 	b.adapters[0].Interfaces = []Interface{{Name: "with", Ethernet: e}}
-	var r Reader
+	var r counters.Reader
 	got := b.values(&r, "adapter_diagnostics", "adapter_traffic")
 	for name, want := range map[string]string{
 		"RSC Aborts": "1", "RSC Coalesce Events": "2", "RSC Coalesce Octets": "5001", "RSC Coalesce Packets": "4",

@@ -1,9 +1,11 @@
-package counters
+package collector
 
 import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/softvpi/softvpi/internal/counters"
 )
 
 // TestFunctions: virtual functions are instances of their sets, in snapshots and as metrics with the labels adapter and function. A
@@ -34,7 +36,7 @@ func TestFunctions(t *testing.T) {
 			t.Errorf("no line %s", line)
 		}
 	}
-	if err := b.c.Reset(ResetRequest{Set: "function", Adapter: "Ethernet 1"}); err != nil {
+	if err := b.c.Reset(counters.ResetRequest{Set: "function", Adapter: "Ethernet 1"}); err != nil {
 		t.Fatal(err)
 	}
 	set(130)

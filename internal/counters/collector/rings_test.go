@@ -1,4 +1,4 @@
-package counters
+package collector
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
 )
@@ -31,7 +32,7 @@ func TestRingsOfEthernet(t *testing.T) {
 	a := &b.adapters[0]
 	a.Generation, a.Ethernet = catalogue.MLX4, rings(10)
 	a.Rings.InterruptPackets, a.Link.SentPackets = 1000, 1000 // the link's, which is another ring
-	var r Reader
+	var r counters.Reader
 	look := func(want map[string]string) {
 		t.Helper()
 		if d := cmp.Diff(want, b.values(&r, "datapath.thread_received_packets", "datapath.dpc_received_packets", "send_path.ring_sent_packets",
@@ -49,7 +50,7 @@ func TestRingsOfEthernet(t *testing.T) {
 		}
 	}
 	look(all("20", "30"))
-	if err := b.c.Reset(ResetRequest{Set: "datapath"}); err != nil {
+	if err := b.c.Reset(counters.ResetRequest{Set: "datapath"}); err != nil {
 		t.Fatal(err)
 	}
 	look(all("0", "30"))

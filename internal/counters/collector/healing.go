@@ -1,4 +1,4 @@
-package counters
+package collector
 
 import (
 	"github.com/softvpi/softvpi/internal/device"
