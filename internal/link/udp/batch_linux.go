@@ -27,11 +27,11 @@ type batch struct {
 	vectors  []unix.Iovec
 	names    [][28]byte
 	control  [][receiveControl]byte
-	memory   []byte
-	size     int  // bytes of memory per message
-	most     int  // maximum number of messages to take
-	lone     int  // consecutive messages that arrived alone
-	came     bool // the previous look found some
+	memory   []byte // nil until something is to be received
+	size     int    // bytes of memory per message
+	most     int    // maximum number of messages to take
+	lone     int    // consecutive messages that arrived alone
+	came     bool   // the previous look found some
 
 	n    int        // messages filled
 	next int        // the one to be handed out next
@@ -51,16 +51,26 @@ func (b *batch) init(cfg Config, gro bool) {
 	b.vectors = make([]unix.Iovec, n)
 	b.names = make([][28]byte, n)
 	b.control = make([][receiveControl]byte, n)
-	b.memory = make([]byte, n*b.size)
 	for i := range b.messages {
-		b.vectors[i].Base = &b.memory[i*b.size]
-		b.vectors[i].SetLen(b.size)
 		h := &b.messages[i].header
 		h.Name, h.Iov, h.Control = &b.names[i][0], &b.vectors[i], &b.control[i][0]
 		h.SetIovlen(1)
 	}
 	b.n, b.most = n, n
 	b.reset()
+}
+
+// provide makes the memory for messages, once. A megabyte and more: links are also opened to learn of the interface, and closed again
+// before anything arrives.
+func (b *batch) provide() {
+	if b.memory != nil {
+		return
+	}
+	b.memory = make([]byte, len(b.messages)*b.size)
+	for i := range b.vectors {
+		b.vectors[i].Base = &b.memory[i*b.size]
+		b.vectors[i].SetLen(b.size)
+	}
 }
 
 // pace chooses how many messages to take next, from the number n and the lengths of these.

@@ -187,6 +187,7 @@ func (l *socketLink) fetchOwn() bool {
 // fetchFrom receives at most so many messages from a socket.
 func (l *socketLink) fetchFrom(fd int, dst netip.Addr, most int) bool {
 	b := &l.receive.batch
+	b.provide()
 	b.reset()
 	for range maxErrors {
 		n, errno := receiveMessages(fd, b.messages[:most], 0)
