@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -66,71 +65,6 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	}
 	return &s, nil
 }
-
-// SetAdapter enables or disables an adapter.
-func (c *Client) SetAdapter(ctx context.Context, q AdapterRequest) error {
-	return c.call(ctx, "PUT", adapterURL(q.Adapter, "/state"), nil, q, nil)
-}
-
-// RestartAdapter disables and enables an adapter, which applies its current keys.
-func (c *Client) RestartAdapter(ctx context.Context, name string) error {
-	return c.call(ctx, "POST", adapterURL(name, "/restart"), nil, nil, nil)
-}
-
-// SleepAdapter puts the host of an adapter's Ethernet function to sleep, or wakes it.
-func (c *Client) SleepAdapter(ctx context.Context, q SleepRequest) error {
-	return c.call(ctx, "PUT", adapterURL(q.Adapter, "/sleep"), nil, q, nil)
-}
-
-// SetLink changes the link of an adapter.
-func (c *Client) SetLink(ctx context.Context, q LinkRequest) error {
-	return c.call(ctx, "PATCH", adapterURL(q.Adapter, "/link"), nil, q, nil)
-}
-
-// Settings returns the keys of an adapter with their values in force.
-func (c *Client) Settings(ctx context.Context, adapter string) (list []Setting, err error) {
-	err = c.call(ctx, "GET", adapterURL(adapter, "/settings"), nil, nil, &list)
-	return list, err
-}
-
-// Set sets a key of an adapter from text.
-func (c *Client) Set(ctx context.Context, adapter, key, value string) (n Notices, err error) {
-	q := map[string]string{"value": value}
-	err = c.call(ctx, "PUT", adapterURL(adapter, "/settings/"+url.PathEscape(key)), nil, q, &n)
-	return n, err
-}
-
-// Reset resets a key of an adapter to its default.
-func (c *Client) Reset(ctx context.Context, adapter, key string) (n Notices, err error) {
-	err = c.call(ctx, "DELETE", adapterURL(adapter, "/settings/"+url.PathEscape(key)), nil, nil, &n)
-	return n, err
-}
-
-// Keys returns all registry keys that the catalogue declares.
-func (c *Client) Keys(ctx context.Context) (list []CatalogueKey, err error) {
-	err = c.call(ctx, "GET", "/catalogue/keys", nil, nil, &list)
-	return list, err
-}
-
-// Connections returns a page of the queue pairs. Zero fields select the defaults.
-func (c *Client) Connections(ctx context.Context, q ConnectionQuery) (Connections, error) {
-	v := url.Values{}
-	for name, value := range map[string]string{"adapter": q.Adapter, "search": q.Search, "sort": q.Sort, "order": q.Order} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	for name, n := range map[string]int{"offset": q.Offset, "limit": q.Limit} {
-		if n != 0 {
-			v.Set(name, strconv.Itoa(n))
-		}
-	}
-	var page Connections
-	err := c.call(ctx, "GET", "/connections", v, nil, &page)
-	return page, err
-}
-
-func adapterURL(name, rest string) string { return "/adapters/" + url.PathEscape(name) + rest }
 
 // Get requests path and decodes the JSON answer into out, for requests without a method of their own.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, out any) error {
