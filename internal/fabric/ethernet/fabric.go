@@ -131,7 +131,7 @@ func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
 	return ok
 }
 
-// SendAt is Send for a frame that is no pause and that has a priority, as the station's port would find.
+// SendAt is Send for a frame that is an IP packet without a tag and that has a priority, as the station's port would find.
 func (f *Fabric) SendAt(now clock.Time, station int, priority uint8, r Ref) bool {
 	x := f.nodes[station]
 	if way := x.ways[wire]; x.station.host == 1 && way >= 0 && x.loss == nil {

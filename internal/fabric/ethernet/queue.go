@@ -61,6 +61,9 @@ func (p *Port) pop(priority uint8) (f Ref, n int, marked bool) {
 	return f, n, marked
 }
 
+// marks reports whether packets get marks in the queue at all.
+func (q *queue) marks() bool { return q.ecn.Leaving || q.ecn.Kmax != 0 }
+
 // coming reports whether a packet that comes gets a mark, or may get one when it leaves.
 func (q *queue) coming(random func() uint64) bool { return q.ecn.Leaving || q.congested(random) }
 

@@ -2,6 +2,7 @@ package ethernet
 
 import (
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // wire is the port of a station at its first link. Those at others follow, and then the one at the host.
@@ -87,7 +88,8 @@ func (s *Station) Send(now clock.Time, f Ref) bool {
 		}
 		return true
 	}
-	return s.take(now, &h, p.priority(&h), f)
+	priority := p.priority(&h)
+	return !s.refuses(priority) && s.take(now, &h, priority, f)
 }
 
 // sendAtOnce is sendAt at a station with one link, for whoever takes the frame along if it leaves at once: then it returns when that
@@ -99,20 +101,32 @@ func (s *Station) sendAtOnce(now clock.Time, priority uint8, f Ref) (arrives clo
 	return s.occupy(now, wire, priority, f)
 }
 
-// sendAt is Send for a frame that is no pause and whose priority is known.
+// sendAt is Send for a frame that is an IP packet without a tag, and whose priority is known. The packet itself is looked at only where
+// that decides something: by which link it leaves, or whether it may be marked.
 func (s *Station) sendAt(now clock.Time, priority uint8, f Ref) bool {
-	var h header
-	h.parse(s.store.Head(f))
+	if s.refuses(priority) {
+		return false
+	}
+	h := header{network: eth.EthernetLen}
+	if s.host > 1 || s.ports[wire].classes[priority].queue.marks() {
+		h = header{}
+		h.parse(s.store.Head(f))
+	}
 	return s.take(now, &h, priority, f)
 }
 
-// take takes a frame of the host, if it has room.
-func (s *Station) take(now clock.Time, h *header, priority uint8, f Ref) bool {
-	p := &s.ports[s.host]
-	if p.xoff>>priority&1 != 0 {
-		s.refused |= 1 << priority
+// refuses reports whether there is no room at a priority, and remembers who is to be told when there is.
+func (s *Station) refuses(priority uint8) bool {
+	if s.ports[s.host].xoff>>priority&1 == 0 {
 		return false
 	}
+	s.refused |= 1 << priority
+	return true
+}
+
+// take takes a frame of the host, for which it has room.
+func (s *Station) take(now clock.Time, h *header, priority uint8, f Ref) bool {
+	p := &s.ports[s.host]
 	n := s.link(h, f)
 	if w := &s.ports[n]; w.mute { // no link may send
 		w.classes[priority].count.QueueDrops++
