@@ -11,30 +11,32 @@ const alphaUnit = 1 << 10
 type buffer struct{ size, used, peak int }
 
 // threshold is a number of bytes, or a share of the free buffer.
-type threshold struct{ bytes, alpha int }
+type threshold struct{ bytes, alpha int32 }
 
 func thresholdOf(bytes int, alpha float64) threshold {
 	if bytes > 0 {
-		return threshold{bytes: bytes}
+		return threshold{bytes: int32(bytes)}
 	}
-	return threshold{alpha: int(alpha * alphaUnit)}
+	return threshold{alpha: int32(alpha * alphaUnit)}
 }
 
 // of returns the threshold while that much is free.
 func (t threshold) of(free int) int {
 	if t.bytes > 0 {
-		return t.bytes
+		return int(t.bytes)
 	}
-	return free * t.alpha / alphaUnit
+	return free * int(t.alpha) / alphaUnit
 }
 
-// group is what frames use of the buffer that came in at a port with one priority.
+// group is what frames use of the buffer that came in at a port with one priority, and how many came. A line of memory.
 type group struct {
 	xoff     threshold
 	xon      int // by how much it must be below that
 	room     int // its own, behind the threshold: headroom, and a frame
 	shared   int // bytes in the shared buffer
 	headroom int // bytes in its own room
+	arrived  traffic
+	_        [8]byte
 }
 
 // groupOf returns the group of frames of a priority.
@@ -66,8 +68,8 @@ func (p *Port) admit(now clock.Time, index uint8, n int) bool {
 		p.share(g, n)
 	case g.headroom+n <= g.room:
 		g.headroom += n
-		c := &p.classes[index].count
-		c.PeakHeadroom = max(c.PeakHeadroom, g.headroom)
+		c := &p.classes[index].events
+		c.peakHeadroom = max(c.peakHeadroom, g.headroom)
 	default:
 		return false
 	}

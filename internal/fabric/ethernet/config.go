@@ -111,11 +111,7 @@ type PortConfig struct {
 
 	// Trust says what gives a frame that arrives its priority.
 	Trust Trust
-	// PCP is the priority of each priority of a tag; nil: the same.
-	PCP *[8]uint8
-	// DSCP is the priority of each DSCP; nil: its upper three bits.
-	DSCP *[64]uint8
-	// Default is the priority of all other frames, 0 to 7.
+	// Default is the priority of frames that PCP and DSCP give none, 0 to 7.
 	Default uint8
 
 	// FlowControl is which pauses are sent and obeyed, Lossless for which priorities: bit p for priority p.
@@ -124,6 +120,11 @@ type PortConfig struct {
 	// Quanta is for how long the other end is paused at a time, in quanta of 512 bit times, and half of which later again; 0:
 	// DefaultQuanta.
 	Quanta uint16
+
+	// PCP is the priority of each priority of a tag; nil: the same.
+	PCP *[8]uint8
+	// DSCP is the priority of each DSCP; nil: its upper three bits.
+	DSCP *[64]uint8
 
 	// Groups are the settings for what arrives at each priority, and Queues for what leaves.
 	Groups [Priorities]Group

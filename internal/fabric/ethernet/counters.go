@@ -57,7 +57,7 @@ type Usage struct {
 // Events returns how many packets the port has marked and how many pauses it has sent, of all priorities.
 func (p *Port) Events() (marks, pauses uint64) {
 	for i := range p.classes {
-		marks += p.classes[i].count.Marked
+		marks += p.classes[i].events.marked
 	}
 	return marks, p.flow.Sent()
 }

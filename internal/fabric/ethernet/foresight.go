@@ -81,19 +81,17 @@ func (p *Port) foresee() {
 // few is how many entries of queues are asked for: those of short queues, as the last that became free is used first.
 const few = 16
 
-// first is how much of a port frames look at behind its classes, up to what its pauses are asked first.
-const first = 96
-
 // prefetch asks for what frames use of a port at the priorities of those that it has seen since the last time.
 func (p *Port) prefetch() {
 	if p.seen == 0 {
 		return
 	}
-	prefetch.Lines(unsafe.Pointer(&p.sw), first)
-	prefetch.Lines(unsafe.Pointer(&p.relay), unsafe.Offsetof(p.cfg)-unsafe.Offsetof(p.relay)+unsafe.Offsetof(p.cfg.Groups))
-	prefetch.Lines(unsafe.Pointer(&p.dscp), unsafe.Sizeof(p.dscp))
+	prefetch.Read(unsafe.Pointer(&p.urgent))
+	prefetch.Read(unsafe.Pointer(&p.scheduler))
+	prefetch.Read(unsafe.Pointer(&p.cfg))
 	for ; p.seen != 0; p.seen &= p.seen - 1 {
-		i := bits.TrailingZeros8(p.seen)
-		prefetch.Lines(unsafe.Pointer(&p.classes[i]), unsafe.Sizeof(p.classes[i]))
+		c := &p.classes[bits.TrailingZeros8(p.seen)]
+		prefetch.Read(unsafe.Pointer(&c.queue))
+		prefetch.Read(unsafe.Pointer(&c.group))
 	}
 }

@@ -54,19 +54,23 @@ func TestForesightOfWhatPortsHaveHad(t *testing.T) {
 	}
 }
 
-// TestPort_Lines: what a port has of a priority is on four lines of memory, and ports begin where lines do.
+// TestPort_Lines: what frames look at of a port begins where a line of memory does, so that it is on no more lines than it must be.
 func TestPort_Lines(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("it is laid out for processors of 64 bits")
 	}
-	const line = 64
-	if n := unsafe.Sizeof(class{}); n != 4*line {
-		t.Errorf("a class has %d bytes, want %d", n, 4*line)
+	var p Port
+	for name, at := range map[string]uintptr{"Port": unsafe.Sizeof(p), "class": unsafe.Sizeof(class{}), "queue": unsafe.Sizeof(queue{}),
+		"group": unsafe.Sizeof(group{}), "sw": unsafe.Offsetof(p.sw), "urgent": unsafe.Offsetof(p.urgent),
+		"scheduler": unsafe.Offsetof(p.scheduler), "cfg": unsafe.Offsetof(p.cfg)} {
+		if at%line != 0 {
+			t.Errorf("%s: %d, want a multiple of %d", name, at, line)
+		}
 	}
-	if n := unsafe.Sizeof(Port{}); n%line != 0 {
-		t.Errorf("a port has %d bytes, want a multiple of %d", n, line)
+	if n := unsafe.Offsetof(p.seen) - unsafe.Offsetof(p.sw); n >= line {
+		t.Errorf("what is looked at first has %d bytes", n)
 	}
-	if at := unsafe.Offsetof(Port{}.sw) % line; at != 0 {
-		t.Errorf("what frames look at begins at byte %d of a line", at)
+	if n := unsafe.Offsetof(p.cfg.Groups); n > line {
+		t.Errorf("what frames look at of a configuration has %d bytes", n)
 	}
 }

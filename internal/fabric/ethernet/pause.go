@@ -76,7 +76,7 @@ func (p *Port) stall(now clock.Time) clock.Time {
 			continue
 		}
 		p.stormy |= 1 << i
-		p.classes[i].count.Storms++
+		p.classes[i].events.storms++
 		if s := p.sw; len(s.storms) < cap(s.storms) {
 			s.storms = append(s.storms, Storm{Port: int(p.number), Priority: i, Since: p.flow.Since(i)})
 		}

@@ -2,6 +2,7 @@ package ethernet
 
 import (
 	"math/bits"
+	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
@@ -9,49 +10,82 @@ import (
 )
 
 // Port is one of a switch.
-// What frames look at is together, on as few lines of memory as it takes.
+// What frames look at is together, on as few lines of memory as it takes: of a class one for what leaves and one for what comes in, and
+// one each from sw, urgent, scheduler and cfg on, which begin where a line does.
 type Port struct {
 	classes [Priorities]class
+
 	sw      *Switch
-	number  uint8
-	down    bool
-	deaf    bool       // frames that it receives are dropped
-	mute    bool       // no frames are sent there
-	backlog uint8      // priorities at which frames wait
-	seen    uint8      // priorities that have had frames since they were asked for (Fabric.Prefetch)
-	perByte uint64     // time of a byte on the wire, ns << 32
-	end     clock.Time // when the frame on the line ends, with rest, which is ns << 32
-	free    clock.Time // when the line is free: the first ns behind that
+	relay   *bridge.RelayPort // nil: it is routed
+	perByte uint64            // time of a byte on the wire, ns << 32
+	end     clock.Time        // when the frame on the line ends, with rest, which is ns << 32
+	free    clock.Time        // when the line is free: the first ns behind that
 	rest    uint32
 	sending charge // of the frame on the line
+	number  uint8
+	down    bool
+	deaf    bool  // frames that it receives are dropped
+	mute    bool  // no frames are sent there
+	backlog uint8 // priorities at which frames wait
+	seen    uint8 // priorities that have had frames since they were asked for (Fabric.Prefetch)
+
+	urgent []Ref // pauses of the host of a station, and frames of the switch, which go first
 	pauses
 
-	relay     *bridge.RelayPort // nil: it is routed
-	urgent    []Ref             // pauses of the host of a station, and frames of the switch, which go first
+	_         [(line - (unsafe.Sizeof([]Ref{})+unsafe.Sizeof(pauses{}))%line) % line]byte
 	scheduler scheduler
+	_         [(line - unsafe.Sizeof(scheduler{})%line) % line]byte
 	cfg       PortConfig
-	dscp      [64]uint8
-	pcp       [8]uint8
 	unlearned uint64 // sources of a domain of which there were too many
 	flooded   uint64
 	dropped   Drops
-	_         [pad]byte
+	_         [(line - (unsafe.Sizeof(PortConfig{})+16+unsafe.Sizeof(Drops{}))%line) % line]byte
 }
 
-// class is what a port has for frames of a priority: where they wait to leave, and what those use that came in. Four lines of memory.
+// line is how long a line of memory is.
+const line = 64
+
+// class is what a port has for frames of a priority: where they wait to leave, what those use that came in, and what happens rarely. Three
+// lines of memory.
 type class struct {
-	queue queue
-	group group
-	count PriorityCounters
-	_     [8]byte
+	queue  queue
+	group  group
+	events events
+	_      [16]byte
 }
 
-// pad makes ports begin where a line of memory does.
-const pad = 56
+// traffic counts frames.
+type traffic struct{ frames, bytes uint64 }
+
+func (t *traffic) add(bytes int) {
+	t.frames++
+	t.bytes += uint64(bytes)
+}
+
+// events are counters of what happens to few frames (PriorityCounters).
+type events struct {
+	marked, storms                         uint64
+	queueDrops, bufferDrops, headroomDrops uint64
+	peakHeadroom                           int
+}
+
+// counters returns those of the priority, but for its pauses.
+func (c *class) counters() PriorityCounters {
+	q, g, e := &c.queue, &c.group, &c.events
+	return PriorityCounters{InFrames: g.arrived.frames, InBytes: g.arrived.bytes, OutFrames: q.left.frames, OutBytes: q.left.bytes,
+		Marked: e.marked, QueueDrops: e.queueDrops, BufferDrops: e.bufferDrops, HeadroomDrops: e.headroomDrops,
+		PeakQueue: int(q.peak), PeakHeadroom: e.peakHeadroom, Storms: e.storms}
+}
 
 // newPort returns a port for a configuration that is settled.
 func newPort(s *Switch, number int, cfg PortConfig) Port {
 	p := Port{sw: s, number: uint8(number), cfg: cfg}
+	if cfg.PCP != nil {
+		p.cfg.PCP = new(*cfg.PCP)
+	}
+	if cfg.DSCP != nil {
+		p.cfg.DSCP = new(*cfg.DSCP)
+	}
 	p.perByte = perByteOf(cfg.Rate)
 	p.pausing, p.obeys = cfg.groups(), cfg.scope()
 	p.follow(0)
@@ -59,21 +93,11 @@ func newPort(s *Switch, number int, cfg PortConfig) Port {
 		g, q := &cfg.Groups[i], &cfg.Queues[i]
 		p.classes[i].group = group{xoff: thresholdOf(g.Xoff, g.Alpha), xon: g.Xon}
 		p.classes[i].group.room = p.roomOf(i)
-		p.classes[i].queue = queue{most: thresholdOf(q.Most, q.Alpha), ecn: q.ECN, slope: slopeOf(q.ECN)}
+		p.classes[i].queue.set(q)
 		p.scheduler.quantum[i] = quantum * int(q.Weight)
 		if q.Strict {
 			p.scheduler.strict |= 1 << i
 		}
-		p.pcp[i] = uint8(i)
-	}
-	for i := range p.dscp {
-		p.dscp[i] = uint8(i >> 3)
-	}
-	if cfg.PCP != nil {
-		p.pcp = *cfg.PCP
-	}
-	if cfg.DSCP != nil {
-		p.dscp = *cfg.DSCP
 	}
 	return p
 }
@@ -83,9 +107,15 @@ func (p *Port) priority(h *header) uint8 {
 	switch {
 	case p.cfg.Trust == TrustNone:
 	case p.cfg.Trust == TrustDSCP && h.version != 0:
-		return p.dscp[h.class>>2]
+		if p.cfg.DSCP == nil {
+			return h.class >> 5
+		}
+		return p.cfg.DSCP[h.class>>2]
 	case h.tagged:
-		return p.pcp[h.tci>>13]
+		if p.cfg.PCP == nil {
+			return uint8(h.tci >> 13)
+		}
+		return p.cfg.PCP[h.tci>>13]
 	}
 	return p.cfg.Default
 }
@@ -144,9 +174,8 @@ func (p *Port) send(now clock.Time, priority uint8) {
 func (p *Port) put(now clock.Time, priority uint8, f Ref, n int, marked bool) {
 	s := p.sw
 	p.scheduler.sent(priority, n)
-	c := &p.classes[priority].count
-	c.OutFrames++
-	c.OutBytes += uint64(n)
+	c := &p.classes[priority]
+	c.queue.left.add(n)
 	h := &s.store.frames[f]
 	dress := !s.crossed && (p.relay != nil || h.tagged)
 	if h.refs > 1 { // it waits at other ports too
@@ -155,8 +184,8 @@ func (p *Port) put(now clock.Time, priority uint8, f Ref, n int, marked bool) {
 	} else {
 		p.sending = h.charge
 	}
-	if q := &p.classes[priority].queue; marked && (!q.ecn.Leaving || q.congested(s.cfg.Random)) {
-		c.Marked++
+	if marked && (!c.queue.leaving || c.queue.congested(s.cfg.Random)) {
+		c.events.marked++
 		mark(s.store.Head(f))
 	}
 	if dress {
@@ -170,7 +199,7 @@ func (p *Port) put(now clock.Time, priority uint8, f Ref, n int, marked bool) {
 func (p *Port) lose(now clock.Time, priority uint8) {
 	s := p.sw
 	f, _, _ := p.pop(priority)
-	p.classes[priority].count.QueueDrops++
+	p.classes[priority].events.queueDrops++
 	if h := &s.store.frames[f]; h.refs > 1 {
 		h.refs--
 		return
@@ -219,7 +248,7 @@ func (p *Port) Counters(now clock.Time) Counters {
 	e := p.flow.Counters(now)
 	c := Counters{Flooded: p.flooded, Dropped: p.dropped, Global: e.Global, Ignored: e.Ignored}
 	for i := range c.Priority {
-		c.Priority[i] = p.classes[i].count
+		c.Priority[i] = p.classes[i].counters()
 		c.Priority[i].Pause = e.Priority[i]
 	}
 	c.Dropped.Reserved += e.Unknown
@@ -232,7 +261,7 @@ func (p *Port) Counters(now clock.Time) Counters {
 // Queued returns how many frames and bytes wait at a priority to leave by the port.
 func (p *Port) Queued(priority uint8) (frames, bytes int) {
 	q := &p.classes[priority].queue
-	return q.frames, q.bytes
+	return int(q.frames), int(q.bytes)
 }
 
 // Buffered returns how many bytes that came in at a priority are in the shared buffer, and in the headroom.

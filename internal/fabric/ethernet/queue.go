@@ -9,14 +9,22 @@ type entry struct {
 	marked bool   // it has met congestion; with ECN.Leaving: it may be marked
 }
 
-// queue is what waits at a port with one priority.
+// queue is what waits at a port with one priority, and what has left. A line of memory: what most frames need to leave.
 type queue struct {
-	first, last uint32 // 0: nothing waits
-	frames      int
-	bytes       int
-	most        threshold
-	ecn         ECN
-	slope       uint64 // of the probability of a mark: 2^64 of it for a byte above Kmin
+	first, last   uint32 // 0: nothing waits
+	frames, bytes int32
+	peak          int32 // bytes that waited at most
+	leaving       bool  // ECN.Leaving
+	most          threshold
+	kmin, kmax    int32
+	slope         uint64 // of the probability of a mark: 2^64 of it for a byte above kmin
+	left          traffic
+}
+
+// set makes the queue what it is configured to be, whatever waits there.
+func (q *queue) set(c *Queue) {
+	q.most = thresholdOf(c.Most, c.Alpha)
+	q.kmin, q.kmax, q.slope, q.leaving = int32(c.ECN.Kmin), int32(c.ECN.Kmax), slopeOf(c.ECN), c.ECN.Leaving
 }
 
 // push puts a frame into a port's queue.
@@ -39,9 +47,8 @@ func (p *Port) push(priority uint8, f Ref, n int, marked bool) {
 	q.last = e
 	p.seen |= 1 << priority
 	q.frames++
-	q.bytes += n
-	c := &p.classes[priority].count
-	c.PeakQueue = max(c.PeakQueue, q.bytes)
+	q.bytes += int32(n)
+	q.peak = max(q.peak, q.bytes)
 }
 
 // pop takes the first frame out of a port's queue, in which one waits.
@@ -53,7 +60,7 @@ func (p *Port) pop(priority uint8) (f Ref, n int, marked bool) {
 	q.first, e.next, s.free = e.next, s.free, at
 	n = int(s.store.frames[f].size)
 	q.frames--
-	q.bytes -= n
+	q.bytes -= int32(n)
 	if q.frames == 0 {
 		p.backlog &^= 1 << priority
 		p.scheduler.empty(priority)
@@ -62,21 +69,20 @@ func (p *Port) pop(priority uint8) (f Ref, n int, marked bool) {
 }
 
 // marks reports whether packets get marks in the queue at all.
-func (q *queue) marks() bool { return q.ecn.Leaving || q.ecn.Kmax != 0 }
+func (q *queue) marks() bool { return q.leaving || q.kmax != 0 }
 
 // coming reports whether a packet that comes gets a mark, or may get one when it leaves.
-func (q *queue) coming(random func() uint64) bool { return q.ecn.Leaving || q.congested(random) }
+func (q *queue) coming(random func() uint64) bool { return q.leaving || q.congested(random) }
 
 // congested reports whether a packet that finds the queue as it is gets a mark.
 func (q *queue) congested(random func() uint64) bool {
-	e := &q.ecn
 	switch {
-	case e.Kmax == 0 || q.bytes <= e.Kmin:
+	case q.kmax == 0 || q.bytes <= q.kmin:
 		return false
-	case q.bytes > e.Kmax:
+	case q.bytes > q.kmax:
 		return true
 	}
-	return random != nil && random() < q.slope*uint64(q.bytes-e.Kmin)
+	return random != nil && random() < q.slope*uint64(q.bytes-q.kmin)
 }
 
 // slopeOf returns the slope of the probability of a mark, which is less than 2^64 / (Kmax - Kmin).

@@ -144,13 +144,15 @@ func TestQueue_Congested(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)).Uint64
 	for _, e := range []ECN{{Kmin: 5000, Kmax: 200_000, Pmax: 0.01}, {Kmin: 160_000, Kmax: 640_000, Pmax: 0.2}, {Kmax: 1 << 20, Pmax: 1},
 		{Kmin: 5000, Kmax: 5000, Pmax: 0.5}, {Kmax: 100}} {
-		q := queue{ecn: e, slope: slopeOf(e)}
+		var q queue
+		q.set(&Queue{ECN: e})
 		for _, at := range []float64{0, 0.25, 0.5, 1} {
 			const n = 200_000
-			q.bytes = e.Kmin + int(at*float64(e.Kmax-e.Kmin))
+			bytes := e.Kmin + int(at*float64(e.Kmax-e.Kmin))
+			q.bytes = int32(bytes)
 			want, marked := 0., 0
 			if e.Kmax > e.Kmin {
-				want = e.Pmax * float64(q.bytes-e.Kmin) / float64(e.Kmax-e.Kmin)
+				want = e.Pmax * float64(bytes-e.Kmin) / float64(e.Kmax-e.Kmin)
 			}
 			for range n {
 				if q.congested(random) {
@@ -161,7 +163,7 @@ func TestQueue_Congested(t *testing.T) {
 				t.Errorf("%+v with %d bytes: %.5f are marked, want %.5f", e, q.bytes, got, want)
 			}
 		}
-		if q.bytes = e.Kmax + 1; !q.congested(random) {
+		if q.bytes = int32(e.Kmax + 1); !q.congested(random) {
 			t.Errorf("%+v with %d bytes: not marked", e, q.bytes)
 		}
 	}

@@ -129,7 +129,7 @@ func (s *Station) take(now clock.Time, h *header, priority uint8, f Ref) bool {
 	p := &s.ports[s.host]
 	n := s.link(h, f)
 	if w := &s.ports[n]; w.mute { // no link may send
-		w.classes[priority].count.QueueDrops++
+		w.classes[priority].events.queueDrops++
 		s.store.Drop(f)
 		return true
 	}
@@ -169,9 +169,7 @@ func (s *Station) occupy(now clock.Time, link int, priority uint8, f Ref) (arriv
 	w.sent(now)
 	w.seen |= 1 << priority
 	n := s.store.Len(f)
-	c := &w.classes[priority].count
-	c.OutFrames++
-	c.OutBytes += uint64(n)
+	w.classes[priority].queue.left.add(n)
 	return w.occupy(now, n), true
 }
 
@@ -189,11 +187,8 @@ func (s *Station) pass(now clock.Time, link uint8, f Ref) bool {
 	priority := p.priority(&h)
 	p.seen |= 1 << priority
 	o.seen |= 1 << priority
-	in, out := &p.classes[priority].count, &o.classes[priority].count
-	in.InFrames++
-	in.InBytes += uint64(n)
-	out.OutFrames++
-	out.OutBytes += uint64(n)
+	p.classes[priority].group.arrived.add(n)
+	o.classes[priority].queue.left.add(n)
 	return true
 }
 

@@ -29,8 +29,8 @@ func (p *Port) straight(now clock.Time, priority uint8, f Ref, n int) bool {
 		return false
 	}
 	p.seen |= 1 << priority
-	c := &p.classes[priority].count
-	c.PeakQueue = max(c.PeakQueue, n)
+	q := &p.classes[priority].queue
+	q.peak = max(q.peak, int32(n))
 	p.scheduler.choose(1 << priority)
 	p.put(now, priority, f, n, false)
 	p.sw.due.Set(int(p.number), p.next())

@@ -95,7 +95,7 @@ func TestSwitch_RoomWhereItMatters(t *testing.T) {
 		send(2*leaves, 1, 2, 2, 1400)
 		send(4*leaves, 1, 3, 1, 500)
 		send(4*leaves, 1, 3, 1, allowed(size-500))
-		if d := r.sw.Port(2).classes[1].count.QueueDrops; d != 0 {
+		if d := r.sw.Port(2).classes[1].events.queueDrops; d != 0 {
 			t.Errorf("%d frames were dropped though they had room", d)
 		}
 	}

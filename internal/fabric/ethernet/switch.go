@@ -185,9 +185,7 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 	default:
 		priority := p.priority(&h)
 		p.seen |= 1 << priority
-		c := &p.classes[priority].count
-		c.InFrames++
-		c.InBytes += uint64(n)
+		p.classes[priority].group.arrived.add(n)
 		if to := s.forward(now, p, &h, b, f); to != 0 && s.enqueue(now, p, &h, f, n, priority, to) {
 			return
 		}
@@ -273,7 +271,7 @@ func (s *Switch) members(to uint64, h *header, f Ref) (ports uint64) {
 // full reports whether a queue, which has no room for n bytes unless something has left meanwhile, has none.
 func (s *Switch) full(now clock.Time, q *queue, n int) bool {
 	s.settle(now, 0)
-	return q.bytes+n > q.most.of(s.buffer.size-s.buffer.used)
+	return int(q.bytes)+n > q.most.of(s.buffer.size-s.buffer.used)
 }
 
 // enqueue puts a frame of n bytes into the queues of ports; false: it has no room in any.
@@ -289,8 +287,8 @@ func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, n int, prior
 			to &^= set & -set
 			continue
 		}
-		if o.down || !lossless && q.bytes+n > q.most.of(s.buffer.size-s.buffer.used) && s.full(now, q, n) {
-			o.classes[priority].count.QueueDrops++
+		if o.down || !lossless && int(q.bytes)+n > q.most.of(s.buffer.size-s.buffer.used) && s.full(now, q, n) {
+			o.classes[priority].events.queueDrops++
 			to &^= set & -set
 			continue
 		}
@@ -300,11 +298,11 @@ func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, n int, prior
 		return false
 	}
 	if !p.admit(now, group, n) {
-		c := &p.classes[priority].count
+		c := &p.classes[priority].events
 		if lossless {
-			c.HeadroomDrops++
+			c.headroomDrops++
 		} else {
-			c.BufferDrops++
+			c.bufferDrops++
 		}
 		return false
 	}

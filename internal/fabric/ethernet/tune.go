@@ -40,8 +40,7 @@ func (p *Port) SetQueue(now clock.Time, i int, q Queue) error {
 		return err
 	}
 	p.cfg.Queues[i] = q
-	x := &p.classes[i].queue
-	x.most, x.ecn, x.slope = thresholdOf(q.Most, q.Alpha), q.ECN, slopeOf(q.ECN)
+	p.classes[i].queue.set(&q)
 	p.scheduler.quantum[i] = quantum * int(q.Weight)
 	if p.scheduler.strict &^= 1 << i; q.Strict {
 		p.scheduler.strict |= 1 << i

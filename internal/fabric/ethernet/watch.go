@@ -34,7 +34,7 @@ func (w *Watch) Look(now clock.Time) []Waiting {
 	cycle := w.Cycle(now)
 	sent := make([]uint64, len(cycle))
 	for i, q := range cycle {
-		sent[i] = w.Sites[q.Node].ports[q.Port].classes[q.Priority].count.OutFrames
+		sent[i] = w.Sites[q.Node].ports[q.Port].classes[q.Priority].queue.left.frames
 	}
 	same := len(cycle) > 0 && slices.Equal(cycle, w.cycle) && slices.Equal(sent, w.sent)
 	again := w.told
