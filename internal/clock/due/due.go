@@ -74,13 +74,36 @@ func (d *Times) Rest(i int) clock.Time {
 func (d *Times) Next() int {
 	n, first, half := uint(1), d.first, uint(len(d.at))/2
 	all := unsafe.Pointer(unsafe.SliceData(d.at))
-	for n < half {
+	for 2*n < half { // two levels at a time, whose nodes are beside each other and need not wait for each other
+		n *= 4
+		a := other(all, n, first)
+		b := a & other(all, n+1, first)
+		n += a + b + b&other(all, n+2, first)
+	}
+	if n < half {
 		n *= 2
-		right := uint(0)
-		if *node(all, n) != first {
-			right = 1
-		}
-		n += right
+		n += other(all, n, first)
 	}
 	return int(n - half)
+}
+
+// Soonest returns Next, and whether several members want their turns at that time.
+func (d *Times) Soonest() (i int, several bool) {
+	n, first, half := uint(1), d.first, uint(len(d.at))/2
+	all := unsafe.Pointer(unsafe.SliceData(d.at))
+	for n < half {
+		n *= 2
+		left := other(all, n, first)
+		several = several || left+other(all, n+1, first) == 0
+		n += left
+	}
+	return int(n - half), several
+}
+
+// other returns 1 if a node of a tree is not the earliest, and else 0.
+func other(all unsafe.Pointer, n uint, first clock.Time) (is uint) {
+	if *node(all, n) != first {
+		is = 1
+	}
+	return is
 }

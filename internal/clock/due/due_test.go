@@ -1,6 +1,7 @@
 package due
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -32,6 +33,10 @@ func TestTimes(t *testing.T) {
 			}
 			if d.Next() != first || d.First() != want[first] || d.Get(i) != at {
 				t.Fatalf("next %d at %d, want %d at %d", d.Next(), d.First(), first, want[first])
+			}
+			others := slices.Contains(want[first+1:], want[first])
+			if next, several := d.Soonest(); next != first || several != others {
+				t.Fatalf("%v: next %d, several %v; want %d, %v", want, next, several, first, others)
 			}
 		}
 	})

@@ -232,9 +232,8 @@ func (f *Fabric) StationsDeadline() clock.Time { return f.stations.due.First() }
 // NextStation returns at which station something happens next, or its host: the one with the lowest number of several. many: there are
 // several.
 func (f *Fabric) NextStation() (station int, many bool) {
-	d := &f.stations.due
-	first := d.Next()
-	return int(f.stations.all[first]), d.Rest(first) == d.First()
+	first, many := f.stations.due.Soonest()
+	return int(f.stations.all[first]), many
 }
 
 // Advance lets happen what is due, in the order of time; of what is due at once first what arrives at switches, by nodes and ports, then
