@@ -14,7 +14,10 @@ func (p *Port) Prefetch(step int, w *Wire) {
 	case 0:
 		prefetch.Read(unsafe.Pointer(&p.Scheduler.plain))
 		prefetch.Lines(unsafe.Pointer(&p.stations), unsafe.Offsetof(p.next)-unsafe.Offsetof(p.stations))
+		prefetch.Read(unsafe.Pointer(&p.Classifier))
 		prefetch.Read(unsafe.Pointer(&p.turned.given))
+		prefetch.Read(unsafe.Pointer(&p.backlog.n))
+		prefetch.Read(unsafe.Pointer(&p.lifetime.cfg))
 		prefetch.Read(unsafe.Pointer(&p.counters.Sent[Untagged]))
 		prefetch.Read(unsafe.Pointer(&p.counters.Received))
 		prefetch.Lines(unsafe.Pointer(w), unsafe.Sizeof(*w))

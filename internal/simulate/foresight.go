@@ -81,6 +81,7 @@ func (h *rcHost) prefetch(step int) {
 	case step == 1:
 		prefetch.Lines(unsafe.Pointer(unsafe.SliceData(h.in)), unsafe.Sizeof(frame.In{}))
 		prefetch.Read(unsafe.Pointer(unsafe.SliceData(h.refs)))
+		h.region.Prefetch()
 		h.engine.Prefetch(0, nil)
 	default:
 		if h.last.sends != nil {
@@ -98,9 +99,12 @@ func (h *rcHost) prefetch(step int) {
 
 // prefetch implements host.
 func (h *leanHost) prefetch(step int) {
-	if step == 0 {
+	switch step {
+	case 0:
 		prefetch.Lines(unsafe.Pointer(h), unsafe.Sizeof(*h))
 		return
+	case 1:
+		prefetch.Read(unsafe.Pointer(&h.nic.AckEvery))
 	}
 	if h.last.prefetch(step); step == foresteps-1 {
 		h.last.sends, h.last.receives = nil, nil

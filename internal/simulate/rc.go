@@ -40,8 +40,8 @@ type rcHost struct {
 	engine *transport.Engine
 	port   port.Port
 	wire   port.Wire
-	key    uint32     // of its memory
-	due    clock.Time // when the port wanted to be driven next after the last turn
+	region *memory.Region // of all memory
+	due    clock.Time     // when the port wanted to be driven next after the last turn
 
 	last  last
 	in    []frame.In
@@ -60,7 +60,7 @@ func newRCHost(sh *shard, node int) (*rcHost, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.key = region.Key
+	h.region = region
 	if h.engine, err = transport.New(transport.Config{Memory: mem, MaxQPs: workload.Most}); err != nil {
 		return nil, err
 	}
@@ -133,9 +133,7 @@ func (h *rcHost) queuePair(now clock.Time, bth ib.BTH, in *frame.In) *transport.
 			return nil
 		}
 		if h.last.sends == nil {
-			h.last.sends = f
-			copy(h.last.answer[:], bth)
-			ib.BTH(h.last.answer[:]).SetDestQP(ib.QPN(f.rc.qp.Number()))
+			h.noteSender(f)
 		}
 		return f.rc.qp
 	}
@@ -155,6 +153,12 @@ func (h *rcHost) queuePair(now clock.Time, bth ib.BTH, in *frame.In) *transport.
 		h.payloadOf(now, f, bth.PSN(), len(in.Payload))
 	}
 	return f.rc.qp
+}
+
+// noteSender notes whose memory is asked for before the next window: that of a flow of which an answer comes, or which has sent.
+func (h *rcHost) noteSender(f *sending) {
+	h.last.sends = f
+	ib.BTH(h.last.answer[:]).Encode(ib.RCAcknowledge, false, false, 0, pkey, ib.QPN(f.rc.qp.Number()), 0)
 }
 
 // payloadOf counts the bytes of a packet, and of those behind it that have arrived before it. The responder keeps those behind a gap.
@@ -289,6 +293,9 @@ func (h *rcHost) sent(f *sending, psn ib.PSN) {
 	h.packets++
 	if f.rc == nil { // it has just ended with an error
 		return
+	}
+	if h.last.sends == nil {
+		h.noteSender(f)
 	}
 	if n := follow(f.rc.most, psn); n < f.rc.most {
 		f.again++

@@ -69,7 +69,7 @@ func (noReceives) Pending() (int, error)           { return 0, nil }
 
 // begin connects a queue pair with one of the other host, and posts the first writes.
 func (h *rcHost) begin(now clock.Time, f *sending) {
-	x := &rcSending{route: h.towards(f.Flow, f.number, f.peer, f), key: h.key}
+	x := &rcSending{route: h.towards(f.Flow, f.number, f.peer, f), key: h.region.Key}
 	var err error
 	if x.qp, err = h.create(now, x, f.number, receivingNumber(f.there), f.mtu, &x.route); err != nil {
 		h.r.refused(now, err)

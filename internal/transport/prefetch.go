@@ -72,6 +72,8 @@ func (q *QP) prefetch(step int, packet []byte) {
 		q.prefetchQueue(step)
 	case op.HasRETH() && len(packet) >= ib.BTHLen+ib.RETHLen:
 		q.eng.mem.Prefetch(step-2, ib.RETH(packet[ib.BTHLen:]).RKey())
+	case step > 3 && q.resp != nil: // the write goes on
+		q.eng.mem.Prefetch(step-3, q.resp.write.rkey)
 	}
 }
 

@@ -9,38 +9,50 @@ import (
 )
 
 // Prefetch asks for the memory that frames use of the nodes, as far as they used it since the last time. Where other fabrics have had
-// their turns, all that has left the near caches, and a frame would wait for one line after the other. It takes step 0 to 3, between which
+// their turns, all that has left the near caches, and a frame would wait for one line after the other. It takes step 0 to 4, between which
 // there is time for what the first asked for to arrive, so that it may be looked into. Of frames it asks for those that wait at ports and
 // may leave soon, and those that arrive until a time.
 func (f *Fabric) Prefetch(step int, until clock.Time) {
 	switch step {
 	case 0:
 		f.cold = true
+		for _, x := range f.nodes {
+			prefetch.Lines(unsafe.Pointer(x), unsafe.Sizeof(*x))
+		}
+		prefetch.Lines(unsafe.Pointer(unsafe.SliceData(f.arrivals.lanes)), uintptr(len(f.arrivals.lanes))*unsafe.Sizeof(lane{}))
+	case 1:
 		for i := range f.nodes {
 			s := f.nodes[i].Switch
 			prefetch.Lines(unsafe.Pointer(s), unsafe.Offsetof(s.bridged))
 			prefetch.Read(unsafe.Pointer(&s.crossed))
+			if x := f.nodes[i]; x.station != nil {
+				prefetch.Read(unsafe.Pointer(x.station))
+			}
+			prefetch.Read(unsafe.Pointer(unsafe.SliceData(f.nodes[i].ways)))
 			for k := range s.ports {
 				prefetch.Read(unsafe.Pointer(&s.ports[k].seen))
 			}
 		}
-	case 1:
+	case 2:
 		for i := range f.nodes {
 			s := f.nodes[i].Switch
 			s.due.Prefetch()
+			if f.nodes[i].station == nil {
+				prefetch.Lines(unsafe.Pointer(&s.routes.recent), unsafe.Sizeof(s.routes.recent))
+			}
 			prefetch.Read(unsafe.Pointer(unsafe.SliceData(s.out)))
 			prefetch.Lines(unsafe.Pointer(unsafe.SliceData(s.entries)), uintptr(min(len(s.entries), few))*unsafe.Sizeof(entry{}))
 			for k := range s.ports {
 				s.ports[k].prefetch()
 			}
 		}
-	case 2:
+	case 3:
 		for i := range f.arrivals.lanes {
 			if l := &f.arrivals.lanes[i]; l.count > 0 {
 				prefetch.Lines(unsafe.Pointer(unsafe.SliceData(l.ring)), uintptr(len(l.ring))*unsafe.Sizeof(coming{}))
 			}
 		}
-	case 3:
+	case 4:
 		for i := range f.nodes {
 			s := f.nodes[i].Switch
 			for k := range s.ports {

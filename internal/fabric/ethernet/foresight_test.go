@@ -25,7 +25,7 @@ func TestForesightOfWhatPortsHaveHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	foresee := func() {
-		for step := range 4 {
+		for step := range 5 {
 			f.Prefetch(step, clock.Never)
 		}
 	}
@@ -34,7 +34,7 @@ func TestForesightOfWhatPortsHaveHad(t *testing.T) {
 		if !f.SendAt(0, a, 5, f.Store.Put(make([]byte, 100), 0)) {
 			t.Fatal("no room")
 		}
-		for step := 2; step < 4; step++ { // while frames wait, and are on their way
+		for step := 3; step < 5; step++ { // while frames wait, and are on their way
 			f.Prefetch(step, clock.Never)
 		}
 	}

@@ -77,13 +77,21 @@ func (c *class) counters() PriorityCounters {
 		PeakQueue: int(q.peak), PeakHeadroom: e.peakHeadroom, Storms: e.storms}
 }
 
+// upper is the priority of each DSCP where it is its upper three bits.
+var upper = func() (all [64]uint8) {
+	for i := range all {
+		all[i] = uint8(i >> 3)
+	}
+	return all
+}()
+
 // newPort returns a port for a configuration that is settled.
 func newPort(s *Switch, number int, cfg PortConfig) Port {
 	p := Port{sw: s, number: uint8(number), cfg: cfg}
 	if cfg.PCP != nil {
 		p.cfg.PCP = new(*cfg.PCP)
 	}
-	if cfg.DSCP != nil {
+	if p.cfg.DSCP = nil; cfg.DSCP != nil && *cfg.DSCP != upper { // else nobody has to look there
 		p.cfg.DSCP = new(*cfg.DSCP)
 	}
 	p.perByte = perByteOf(cfg.Rate)
