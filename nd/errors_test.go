@@ -53,6 +53,14 @@ func tryConnect(t *testing.T, ctx context.Context, p *place, remote netip.AddrPo
 	return err
 }
 
+// lateContext has a deadline, but ends later, as on a machine that has no time for timers.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
 func TestConnectErrorsNameTheAddress(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		ctx := testbed.Context(t)
@@ -78,6 +86,10 @@ func TestConnectErrorsNameTheAddress(t *testing.T) {
 			if !strings.Contains(err.Error(), mute.String()) {
 				t.Errorf("error %q does not name %v", err, mute)
 			}
+			late := lateContext{ctx, time.Now().Add(100 * time.Millisecond)}
+			err = e.connector.Connect(late, e.qp, netip.AddrPortFrom(mute, 9), full)
+			wantErr(t, err, nd.ErrIOTimeout)
+			wantErr(t, err, context.DeadlineExceeded)
 		})
 		t.Run("no route", func(t *testing.T) {
 			err := tryConnect(t, ctx, p, netip.MustParseAddrPort("[2001:db8::1]:9"))

@@ -68,7 +68,7 @@ func (id *ID) request(ctx context.Context, op string, remote netip.AddrPort, qp 
 	c.begin(ctx, op, remote, &cmd)
 	state, err := c.await(ctx, cmConnecting)
 	// The adapter's attempt may end before this thread sees the end of ctx.
-	if ended := ctx.Err(); ended != nil && errors.Is(err, ErrTimedOut) {
+	if ended := over(ctx); ended != nil && errors.Is(err, ErrTimedOut) {
 		state, err = cmConnecting, ended
 	}
 	if state == cmConnecting { // ctx ended
@@ -131,6 +131,17 @@ func (c *cmID) unroutable(err error) error {
 		return &far
 	}
 	return err
+}
+
+// over is ctx.Err, also while the deadline has passed and the timer has not yet run that tells ctx.
+func over(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // attemptTime returns the time for an attempt in milliseconds: slightly past the deadline of ctx, so that
