@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
-
 	"github.com/softvpi/softvpi/internal/os/peer"
 )
 

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
-
 	"github.com/softvpi/softvpi/internal/counters/collector"
 	"github.com/softvpi/softvpi/internal/events"
 )

@@ -2,7 +2,6 @@ package server
 
 import (
 	"github.com/softvpi/softvpi/internal/api"
-
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/registry"
 )

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
-
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/registry"

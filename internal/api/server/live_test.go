@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
-
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/counters/collector"

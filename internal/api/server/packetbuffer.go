@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 
-	"github.com/softvpi/softvpi/internal/api"
-
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/softvpi/softvpi/internal/api"
 )
 
 // packetBuffers is a driver that keeps the last packets that an adapter received without an RSS hash (WinOF 5.50,

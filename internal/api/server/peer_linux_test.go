@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/api"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/api"
 )
 
 const nobody = 65534

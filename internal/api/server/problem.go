@@ -5,10 +5,9 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/api"
-
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/events"

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/api"
-
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/softvpi/softvpi/internal/api"
 )
 
 // requestLog counts the requests about each adapter.

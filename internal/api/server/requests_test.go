@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
-
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/registry"

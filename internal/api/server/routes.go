@@ -4,10 +4,9 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/softvpi/softvpi/internal/api"
-
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 

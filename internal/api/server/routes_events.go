@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
-
 	"github.com/softvpi/softvpi/internal/events"
 )
 

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/softvpi/softvpi/internal/api"
-
 	"github.com/softvpi/softvpi/internal/tuning"
 )
 
