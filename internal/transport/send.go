@@ -34,9 +34,9 @@ func (s *sequence) at(first, last bool) ib.Opcode {
 }
 
 // sendData emits packets of a send or write, as many as the window, the turn and the credits allow.
-func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
+func (q *QP) sendData(r *request, out []frame.Out, t *allowance) (n int) {
 	s := q.req
-	room := q.room(q.share(r, *bytes))
+	room := q.room(q.share(r, t.bytes))
 	limit := min(len(out), room, int(r.packets-s.idx))
 	probe := q.mustProbe(r)
 	if probe {
@@ -48,18 +48,14 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		}
 	}
 	seq := &sequences[r.wr.Op]
-	every, shared, limited := uint8(0), false, false
-	if q.reliable() {
-		every, shared = q.ackEvery(), q.win.users > 1
-		limited = (q.Limited() || q.congested()) && q.eng.now.Sub(s.askedAt) >= q.win.rtt/2
-	}
+	every, limited := t.every, t.limited && q.eng.now.Sub(s.askedAt) >= q.win.rtt/2
 	mtu := uint64(q.mtu)
 	solicited, alone := r.wr.Flags&ring.Solicited != 0, r.piece == 1
-	for n < limit && *bytes > 0 {
-		if *bytes > 2*q.mtu { // else there are less than two
-			if k := q.sendMiddles(r, out[n:limit], *bytes, every, seq.middle); k > 0 {
+	for n < limit && t.bytes > 0 {
+		if r.packets-s.idx >= 3 && t.bytes > 2*q.mtu { // else there are less than two in the middle
+			if k := q.sendMiddles(r, out[n:limit], t.bytes, every, seq.middle); k > 0 {
 				n += k
-				*bytes -= k * q.mtu
+				t.bytes -= k * q.mtu
 				continue
 			}
 		}
@@ -73,7 +69,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		s.sinceAck++
 		// If others use the window too, or the rate is limited, the next turn may be long in coming,
 		// and at most half of the window should wait for it unacknowledged; with a limited rate what leaves in half of a round trip.
-		turnEnds := (n+1 == limit || *bytes <= int(size)) && (limited || shared && 2*q.win.users*int(s.sinceAck) >= q.win.size)
+		turnEnds := (n+1 == limit || t.bytes <= int(size)) && (limited || t.shared && 2*q.win.users*int(s.sinceAck) >= q.win.size)
 		due := last && (r.packets > 1 || every == 0 || q.asks(r)) || s.sinceAck >= every || n+1 == room || turnEnds
 		ackReq := every > 0 && (probe || s.probing || due && !s.selective.goesOn())
 		if ackReq {
@@ -94,7 +90,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		s.snd = s.snd.Next()
 		s.idx++
 		n++
-		*bytes -= int(size)
+		t.bytes -= int(size)
 	}
 	if n == 0 {
 		return 0
@@ -119,7 +115,7 @@ func windowed(out []frame.Out) {
 // last one of the turn to sendData.
 func (q *QP) sendMiddles(r *request, out []frame.Out, bytes int, every uint8, op ib.Opcode) int {
 	s := q.req
-	if s.idx == 0 || r.packets-s.idx < 3 || r.piece == 1 { // there would be less than two
+	if s.idx == 0 || r.piece == 1 {
 		return 0
 	}
 	n := min(len(out)-1, int(r.packets-s.idx)-1, (bytes-1)/q.mtu)

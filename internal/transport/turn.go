@@ -8,6 +8,23 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
+// allowance is what a turn for requests allows, and what nothing in it changes.
+type allowance struct {
+	bytes   int   // of payload that may still leave
+	every   uint8 // after how many packets within a message an acknowledgement is requested; 0: none ever is
+	shared  bool  // others use the window too
+	limited bool  // the queue pair has a rate, of its program, of its path or by congestion
+}
+
+// allowance returns what a turn of so many bytes of payload allows.
+func (q *QP) allowance(bytes int, limited bool) allowance {
+	t := allowance{bytes: bytes}
+	if q.reliable() {
+		t.every, t.shared, t.limited = q.ackEvery(), q.win.users > 1, limited || q.congested()
+	}
+	return t
+}
+
 // transmit gives q its turn: responses first, in PSN order, then requests. more means that it wants
 // another turn at once.
 func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
@@ -64,7 +81,8 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 	if limited {
 		bytes = min(bytes, q.allowed(now))
 	}
-	for n < limit && bytes > 0 {
+	t := q.allowance(bytes, limited)
+	for n < limit && t.bytes > 0 {
 		r := q.current()
 		if r == nil {
 			break
@@ -76,14 +94,14 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		if n == 0 && r.kind != kindLocal && (q.waitsUntil(now, from) || limited && q.throttled(now)) || !r.begun && !q.mayBegin(r) {
 			break
 		}
-		if n > 0 && r.packets > 1 && !r.begun && q.keepWhole(r, limit-n, bytes) {
+		if n > 0 && r.packets > 1 && !r.begun && q.keepWhole(r, limit-n, t.bytes) {
 			return q.turned(now, out[:n]), true
 		}
 		s.srq = r.wr.RemoteQPN
 		k := 0
 		switch r.kind {
 		case kindData:
-			k = q.sendData(r, out[n:limit], &bytes)
+			k = q.sendData(r, out[n:limit], &t)
 		case kindRead:
 			k = q.sendRead(r, &out[n])
 		case kindAtomic:
@@ -104,10 +122,10 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		}
 		n += k
 		if limited {
-			bytes -= k * (ib.BTHLen + outerLen)
+			t.bytes -= k * (ib.BTHLen + outerLen)
 		}
 	}
-	more = n > 0 && (n == limit || bytes <= 0) && !s.probing
+	more = n > 0 && (n == limit || t.bytes <= 0) && !s.probing
 	n = q.turned(now, out[:n])
 	return n, more && !q.usedUp(now)
 }
