@@ -152,8 +152,8 @@ func (b *bench) meet(other *bench, p pair) (s *program, c meeting) {
 		if c.err == nil {
 			break
 		}
-		if c.met += c.out.String(); !s.running() || early.MatchString(c.met) {
-			break
+		if c.met += c.out.String(); !s.running() || early.MatchString(c.met) || closed.MatchString(c.out.String()) {
+			break // it has found its server
 		}
 	}
 	return s, c
