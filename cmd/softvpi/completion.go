@@ -173,8 +173,8 @@ func scriptCommands() (names []string) {
 // namesAdapter is how the help of an argument begins that is an adapter's name.
 var namesAdapter = regexp.MustCompile(`^(Name of the a|A)dapter\b`)
 
-// completionPatience is how long a shell waits for the driver.
-const completionPatience = 300 * time.Millisecond
+// completionPatience is how long a shell waits for the driver. Tests wait for longer.
+var completionPatience = 300 * time.Millisecond
 
 func runningAdapters(ctx context.Context) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
