@@ -15,10 +15,10 @@ func (p *Port) Prefetch(step int, w *Wire) {
 		prefetch.Read(unsafe.Pointer(&p.Scheduler.plain))
 		prefetch.Lines(unsafe.Pointer(&p.stations), unsafe.Offsetof(p.next)-unsafe.Offsetof(p.stations))
 		prefetch.Read(unsafe.Pointer(&p.Classifier))
-		prefetch.Read(unsafe.Pointer(&p.turned.given))
-		prefetch.Read(unsafe.Pointer(&p.backlog.n))
+		prefetch.Lines(unsafe.Pointer(&p.turned.n), unsafe.Offsetof(p.turned.in)-unsafe.Offsetof(p.turned.n))
+		prefetch.Lines(unsafe.Pointer(&p.backlog), unsafe.Offsetof(p.backlog.bytes))
 		prefetch.Read(unsafe.Pointer(&p.lifetime.cfg))
-		prefetch.Read(unsafe.Pointer(&p.counters.Sent[Untagged]))
+		prefetch.Lines(unsafe.Pointer(&p.counters.Sent), unsafe.Sizeof(p.counters.Sent))
 		prefetch.Read(unsafe.Pointer(&p.counters.Received))
 		prefetch.Lines(unsafe.Pointer(w), unsafe.Sizeof(*w))
 	case 1:

@@ -17,6 +17,8 @@ import (
 
 // Engine is the transport of one adapter: its QPs and what they share.
 type Engine struct {
+	// What the turns of connected queue pairs use, for which Prefetch asks.
+
 	cfg     Config
 	mem     *memory.Table
 	now     clock.Time // the time last passed in
@@ -27,37 +29,24 @@ type Engine struct {
 	notices notices
 	// congestion is what the engine does about marks and notifications; it is off unless SetCongestion is called.
 	congestion congestion.Settings
-	windows    map[windowKey]*window
-	groups     map[netip.Addr][]*QP
-	idle       idle
-	shared     map[uint32]*SharedQueue
-	attached   int
-	failed     int // QPs in Error
 
-	retransmitted uint32 // number of the QP that last sent a packet again
+	received     *QP            // the QP of the last packet with a payload
+	receivedOp   ib.Opcode      // of that packet
+	early        bool           // send what was handed out before making more
+	lossless     uint8          // priorities that lose nothing, see SetLossless
+	receivedHead [sameHead]byte // the beginning of its BTH
 
-	received             *QP            // the QP of the last packet with a payload
-	receivedOp           ib.Opcode      // of that packet
-	receivedHead         [sameHead]byte // the beginning of its BTH
-	flushHead, flushTail *QP            // QPs with requests to flush
+	flushHead, flushTail *QP // QPs with requests to flush
 
 	completions queue[Completion]
 	events      queue[Event]
-	taken       SendWR // the request that was taken last
 	requests    pool[request]
 	receives    pool[receive]
 	scratch     scratch
-	early       bool    // send what was handed out before making more
-	unsent      []*QP   // UC and UD queue pairs whose packets were handed out
-	word        [8]byte // the result of an atomic, to be written to memory
-	grh         [GRHArea]byte
-	bounceBuf   []byte
+	unsent      []*QP  // UC and UD queue pairs whose packets were handed out
 	messages    uint64 // serial number of messages with buffers
 	copies      copies
-	kept        earlyPool
 	gather      gather
-	violations  []link.Violation
-	counters    Counters
 	trace       *trace.Recorder
 	packets     *packetNotes // who is told of packets; nil: nobody
 	driver      *Program     // whose turn it is; nil: that of no program
@@ -65,17 +54,33 @@ type Engine struct {
 	arrived     int          // packets since the last Transmit
 	deferred    clock.Time   // since when Transmit defers ACKs; 0: it does not
 	trail       trailing
-	lossless    uint8  // priorities that lose nothing, see SetLossless
-	held        qpList // QPs that hold an ACK
-	locals      qpList // QPs on the local path
-	raw         turns  // raw packet QPs with something to transmit
-	wire        Wire   // what they send to
-	rawRoute    frame.Route
-	rawChanged  []byte  // a received frame as the flags of its raw packet QP have it
-	inPlace     inPlace // their frames that were handed out
-	left        queue[Local]
-	last        []lastACK // of QPs that have ended
-	mads        datagrams // the largest part, which few packets need: Prefetch asks for what precedes it
+	held        qpList       // QPs that hold an ACK
+	locals      qpList       // QPs on the local path
+	inPlace     inPlace      // frames of raw packet QPs that were handed out
+	last        []lastACK    // of QPs that have ended
+	left        queue[Local] // pairs that leave the local path
+
+	// What few of them use, or only a part of; windows is the first.
+
+	windows       map[windowKey]*window
+	groups        map[netip.Addr][]*QP
+	shared        map[uint32]*SharedQueue
+	attached      int
+	failed        int    // QPs in Error
+	retransmitted uint32 // number of the QP that last sent a packet again
+	idle          idle
+	taken         SendWR  // the request that was taken last
+	word          [8]byte // the result of an atomic, to be written to memory
+	grh           [GRHArea]byte
+	bounceBuf     []byte
+	kept          earlyPool
+	violations    []link.Violation
+	counters      Counters
+	mads          datagrams
+	raw           turns // raw packet QPs with something to transmit
+	wire          Wire  // what they send to
+	rawRoute      frame.Route
+	rawChanged    []byte // a received frame as the flags of its raw packet QP have it
 }
 
 // New creates an engine. The error is a *command.Error that names the invalid field of cfg.

@@ -31,12 +31,11 @@ func (e *Engine) Prefetch(step int, packet []byte) {
 
 // prefetch prefetches those parts of the engine itself that most packets need.
 func (e *Engine) prefetch() {
-	prefetch.Lines(unsafe.Pointer(&e.cfg.MaxBurst), unsafe.Offsetof(e.events)-unsafe.Offsetof(e.cfg)-unsafe.Offsetof(e.cfg.MaxBurst))
-	prefetch.Lines(unsafe.Pointer(&e.requests), unsafe.Offsetof(e.word)-unsafe.Offsetof(e.requests))
-	prefetch.Lines(unsafe.Pointer(&e.gather), unsafe.Sizeof(e.gather))
+	prefetch.Lines(unsafe.Pointer(&e.cfg.MaxBurst), unsafe.Offsetof(e.windows)-unsafe.Offsetof(e.cfg)-unsafe.Offsetof(e.cfg.MaxBurst))
 	prefetch.Lines(unsafe.Pointer(&e.counters.OutboundPackets), unsafe.Offsetof(e.counters.LocalOutboundPackets))
 	prefetch.Read(unsafe.Pointer(&e.counters.ACKsSent))
-	prefetch.Lines(unsafe.Pointer(&e.driver), unsafe.Sizeof(*e)-unsafe.Offsetof(e.driver))
+	prefetch.Read(unsafe.Pointer(&e.mads.waiting))
+	prefetch.Lines(unsafe.Pointer(&e.idle.resp), unsafe.Offsetof(e.idle.resp.recv)) // whether it owes anything
 }
 
 // prefetchLists prefetches what the engine itself refers to.

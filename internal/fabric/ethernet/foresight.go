@@ -98,9 +98,11 @@ func (p *Port) prefetch() {
 	if p.seen == 0 {
 		return
 	}
+	prefetch.Read(unsafe.Pointer(&p.sw))
 	prefetch.Read(unsafe.Pointer(&p.urgent))
 	prefetch.Read(unsafe.Pointer(&p.scheduler))
 	prefetch.Read(unsafe.Pointer(&p.cfg))
+	prefetch.Read(unsafe.Pointer(&p.cfg.DSCP))
 	for ; p.seen != 0; p.seen &= p.seen - 1 {
 		c := &p.classes[bits.TrailingZeros8(p.seen)]
 		prefetch.Read(unsafe.Pointer(&c.queue))
