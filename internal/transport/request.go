@@ -84,7 +84,7 @@ func (r *request) answered() bool { return r.kind == kindPlaced || r.fetches() }
 func (r *request) fetches() bool { return r.kind == kindRead || r.kind == kindAtomic }
 
 // requester is the sending half of a QP. PSNs satisfy una <= snd <= max: una is the oldest unacknowledged,
-// snd the next to send, max the first never sent.
+// snd the next to send, max the first never sent. It fills a size class of the heap, of 288 bytes.
 type requester struct {
 	head, tail *request // taken from the ring but not completed, in order
 	cur        *request // being sent; nil: take the next one
@@ -114,6 +114,7 @@ type requester struct {
 	draining            bool // SQD, with the event still to come
 	unasked             bool // no packet in flight had requested an ACK when the probe was sent
 	timedPSN            ib.PSN
+	srq                 uint32 // XRC: the SRQ that the request being sent names
 	sentAt              clock.Time
 	askedAt             clock.Time // when a packet last requested an ACK
 	timedAt             clock.Time
@@ -123,7 +124,6 @@ type requester struct {
 	askMore             int32  // messages that are to request an ACK whatever they are
 	credit              credit
 	ssn                 uint32
-	srq                 uint32 // XRC: the SRQ that the request being sent names
 	fetch               fetch
 	outbox              outbox // on the local path
 }

@@ -25,7 +25,7 @@ type write struct {
 	length uint32 // of the whole write
 }
 
-// responder is the receiving half of an RC or UC queue pair.
+// responder is the receiving half of an RC or UC queue pair. It fills a size class of the heap, of 192 bytes.
 type responder struct {
 	psn     ib.PSN // expected next
 	msn     uint32 // completed messages, modulo 2^24
@@ -40,6 +40,7 @@ type responder struct {
 	syndrome  ib.Syndrome
 	depth     uint8      // maximum number of reads and atomics kept
 	pending   uint8      // those of them whose responses have not all been sent
+	named     uint32     // XRC: the SRQ that the request names
 	recv      *receive   // the receive that the message uses
 	off       uint64     // bytes of the send received so far
 	effects   *effects   // nil: there has been none
@@ -49,7 +50,6 @@ type responder struct {
 	results   results
 	inbox     inbox
 
-	named    uint32       // XRC: the SRQ that the request names
 	shared   *SharedQueue // XRC: the one that the QP uses
 	original uint64       // local path: original value of an atomic's operand
 }
