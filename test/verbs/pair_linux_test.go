@@ -153,7 +153,7 @@ func (b *bench) meet(other *bench, p pair) (s *program, c meeting) {
 			break
 		}
 		if c.met += c.out.String(); !s.running() || early.MatchString(c.met) || closed.MatchString(c.out.String()) {
-			break // it has found its server
+			break // it has found its server, or there is none any more
 		}
 	}
 	return s, c
