@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/retry"
 )
 
 // chromium finds a browser of the Chromium family.
@@ -60,23 +61,44 @@ func open(t *testing.T, path string) *tab {
 		chromedp.WindowSize(1280, 1000), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
 	}
-	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
-	// chromedp would complain of protocol events that are newer than itself.
-	ctx, stop := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
-	b := &tab{t: t, ctx: ctx, downloads: t.TempDir(), refusals: map[string]int{}, asked: map[string]int{}, names: map[string]string{},
-		ended: map[string]string{}}
-	t.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil {
-			t.Errorf("end the browser: %v", err)
-		}
-		stop()
-		end()
-	})
-	chromedp.ListenTarget(ctx, b.heard)
-	chromedp.ListenBrowser(ctx, b.heard)
+	b := &tab{t: t, ctx: started(t, options), downloads: t.TempDir(), refusals: map[string]int{}, asked: map[string]int{},
+		names: map[string]string{}, ended: map[string]string{}}
+	chromedp.ListenTarget(b.ctx, b.heard)
+	chromedp.ListenBrowser(b.ctx, b.heard)
 	b.do(network.Enable(), cdplog.Enable(),
 		browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllowAndName).WithDownloadPath(b.downloads).WithEventsEnabled(true))
 	return b
+}
+
+// starts is how often Chromium is started before its crashes count as a failure.
+const starts = 5
+
+// started starts a browser that ends with the test. Rarely Chromium crashes before it listens for chromedp, which the messages of the
+// handler of its crashes tell: no page of ours has been opened then.
+func started(t *testing.T, options []chromedp.ExecAllocatorOption) context.Context {
+	t.Helper()
+	for try := 1; ; try++ {
+		allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+		// chromedp would complain of protocol events that are newer than itself.
+		ctx, stop := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
+		err := chromedp.Run(ctx)
+		if err == nil {
+			t.Cleanup(func() {
+				if err := chromedp.Cancel(ctx); err != nil {
+					t.Errorf("end the browser: %v", err)
+				}
+				stop()
+				end()
+			})
+			return ctx
+		}
+		stop()
+		end()
+		if try == starts || !strings.Contains(err.Error(), "chrome failed to start") || !strings.Contains(err.Error(), "crashpad") {
+			t.Fatal(err)
+		}
+		retry.Count(t, "chromium", "it crashed before it listened")
+	}
 }
 
 // heard records what the browser reports. Violations of the Content-Security-Policy are reported as log entries.
