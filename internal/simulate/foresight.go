@@ -47,8 +47,6 @@ func (l *last) prefetch(step int) {
 		switch {
 		case step == 1:
 			prefetch.Lines(unsafe.Pointer(f), unsafe.Sizeof(*f))
-		case step == 2:
-			prefetch.Read(unsafe.Pointer(f.Flow))
 		case step == 3 && f.lean != nil:
 			prefetch.Lines(unsafe.Pointer(f.lean), unsafe.Sizeof(*f.lean))
 		case step == 3 && f.rc != nil:
@@ -74,7 +72,8 @@ func (h *rcHost) prefetch(step int) {
 	switch {
 	case step == 0:
 		prefetch.Lines(unsafe.Pointer(h), unsafe.Offsetof(h.port))
-		prefetch.Lines(unsafe.Pointer(&h.wire), unsafe.Sizeof(*h)-unsafe.Offsetof(h.wire))
+		prefetch.Lines(unsafe.Pointer(&h.wire), unsafe.Offsetof(h.held)-unsafe.Offsetof(h.wire))
+		prefetch.Lines(unsafe.Pointer(&h.holds), unsafe.Sizeof(*h)-unsafe.Offsetof(h.holds))
 		return
 	case h.last.sends == nil && h.last.receives == nil:
 		return

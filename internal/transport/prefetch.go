@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// handled is how many completions and requests of a turn are prefetched.
+// handled is how many posted requests are prefetched.
 const handled = 4
 
 // Prefetch asks for the memory with which Receive handles a packet, from the BTH on, and Transmit what follows from
@@ -29,23 +29,30 @@ func (e *Engine) Prefetch(step int, packet []byte) {
 	}
 }
 
-// prefetch prefetches those parts of the engine itself that most packets need.
+// prefetch prefetches those parts of the engine itself that most packets need. Between them are the lists of other priorities, the
+// parameters of congestion control, and what few turns copy.
 func (e *Engine) prefetch() {
-	prefetch.Lines(unsafe.Pointer(&e.cfg.MaxBurst), unsafe.Offsetof(e.windows)-unsafe.Offsetof(e.cfg)-unsafe.Offsetof(e.cfg.MaxBurst))
-	prefetch.Lines(unsafe.Pointer(&e.counters.OutboundPackets), unsafe.Offsetof(e.counters.LocalOutboundPackets))
+	between(&e.cfg.MaxBurst, &e.active.lists[4])
+	between(&e.active.waiting, &e.notices.lists[1])
+	between(&e.notices.waiting, &e.congestion.Reaction.Threshold)
+	between(&e.congestion.CNPDSCP, &e.copies)
+	between(&e.gather, &e.trail.due)
+	between(&e.locals, &e.left)
+	between(&e.counters.OutboundPackets, &e.counters.LocalOutboundPackets)
 	prefetch.Read(unsafe.Pointer(&e.counters.ACKsSent))
 	prefetch.Read(unsafe.Pointer(&e.mads.waiting))
-	prefetch.Lines(unsafe.Pointer(&e.idle.resp), unsafe.Offsetof(e.idle.resp.recv)) // whether it owes anything
+	between(&e.idle.resp, &e.idle.resp.recv) // whether it owes anything
+}
+
+// between prefetches what lies from one field of a struct to another.
+func between[A, B any](first *A, end *B) {
+	prefetch.Lines(unsafe.Pointer(first), uintptr(unsafe.Pointer(end))-uintptr(unsafe.Pointer(first)))
 }
 
 // prefetchLists prefetches what the engine itself refers to.
 func (e *Engine) prefetchLists(qpn uint32) {
 	e.table.Prefetch(qpn)
 	prefetch.Lines(unsafe.Pointer(unsafe.SliceData(e.timers.heap)), unsafe.Sizeof(timer{}))
-	prefetch.Lines(unsafe.Pointer(unsafe.SliceData(e.completions.items)), handled*unsafe.Sizeof(Completion{}))
-	if n := len(e.requests.free); n >= handled {
-		prefetch.Lines(unsafe.Pointer(&e.requests.free[n-handled]), 2*handled*unsafe.Sizeof(uintptr(0)))
-	}
 }
 
 // prefetch prefetches what a queue pair needs for a request, or for an answer and the requests that are posted then.
