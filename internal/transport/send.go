@@ -33,7 +33,7 @@ func (s *sequence) at(first, last bool) ib.Opcode {
 	return s.middle
 }
 
-// sendData emits packets of a send or write, as many as the window, the turn and the credits allow.
+// sendData emits packets of a send or write of several, as many as the window, the turn and the credits allow.
 func (q *QP) sendData(r *request, out []frame.Out, t *allowance) (n int) {
 	s := q.req
 	room := q.room(q.share(r, t.bytes))
@@ -69,8 +69,8 @@ func (q *QP) sendData(r *request, out []frame.Out, t *allowance) (n int) {
 		s.sinceAck++
 		// If others use the window too, or the rate is limited, the next turn may be long in coming,
 		// and at most half of the window should wait for it unacknowledged; with a limited rate what leaves in half of a round trip.
-		turnEnds := (n+1 == limit || t.bytes <= int(size)) && (limited || t.shared && 2*q.win.users*int(s.sinceAck) >= q.win.size)
-		due := last && (r.packets > 1 || every == 0 || q.asks(r)) || s.sinceAck >= every || n+1 == room || turnEnds
+		turnEnds := (n+1 == limit || t.bytes <= int(size)) && (limited || t.shared && q.halfUnasked())
+		due := last || s.sinceAck >= every || n+1 == room || turnEnds
 		ackReq := every > 0 && (probe || s.probing || due && !s.selective.goesOn())
 		if ackReq {
 			s.sinceAck, s.asked, s.askedAt = 0, s.snd.Next(), q.eng.now
@@ -79,16 +79,7 @@ func (q *QP) sendData(r *request, out []frame.Out, t *allowance) (n int) {
 		o := &out[n]
 		q.start(o, op, ackReq, solicited && last, payload, s.snd)
 		q.extend(o, r, op, off)
-		if s.snd.Before(s.max) {
-			q.eng.countAgain(q)
-		} else if ackReq {
-			s.selective.points.add(s.snd)
-			if !s.timing {
-				s.timing, s.timedPSN, s.timedAt = true, s.snd, q.eng.now
-			}
-		}
-		s.snd = s.snd.Next()
-		s.idx++
+		q.made(ackReq)
 		n++
 		t.bytes -= int(size)
 	}
@@ -101,6 +92,62 @@ func (q *QP) sendData(r *request, out []frame.Out, t *allowance) (n int) {
 		windowed(out[:n])
 	}
 	return n
+}
+
+// sendOnly emits r, a send or write of one packet, as sendData does, which it spares all that depends on the place of a packet in its
+// message. It returns how many packets that were.
+func (q *QP) sendOnly(r *request, o *frame.Out, t *allowance) int {
+	s := q.req
+	room := q.room(1)
+	if room < 1 {
+		return 0
+	}
+	probe := q.mustProbe(r)
+	if probe && (s.una != s.snd || !r.begun && q.awaitCredit()) {
+		return 0
+	}
+	payload, ok := q.payload(r, 0, r.length)
+	if !ok {
+		return 0
+	}
+	s.sinceAck++
+	ackReq := false
+	if t.every > 0 {
+		due := q.asks(r) || s.sinceAck >= t.every || room == 1 ||
+			t.limited && q.eng.now.Sub(s.askedAt) >= q.win.rtt/2 || t.shared && q.halfUnasked()
+		ackReq = probe || s.probing || due && !s.selective.goesOn()
+	}
+	if ackReq {
+		s.sinceAck, s.asked, s.askedAt = 0, s.snd.Next(), q.eng.now
+	}
+	op := sequences[r.wr.Op].only
+	q.start(o, op, ackReq, r.wr.Flags&ring.Solicited != 0, payload, s.snd)
+	q.extend(o, r, op, 0)
+	o.Windowed = q.win != nil
+	q.made(ackReq)
+	t.bytes -= int(r.length)
+	r.begun = true
+	q.sent(r)
+	return 1
+}
+
+// halfUnasked reports whether half of a window that others use too may be taken by packets since the last that requests an
+// acknowledgement.
+func (q *QP) halfUnasked() bool { return 2*q.win.users*int(q.req.sinceAck) >= q.win.size }
+
+// made advances by a packet of a send or write, which may be one that is sent again.
+func (q *QP) made(ackReq bool) {
+	s := q.req
+	if s.snd.Before(s.max) {
+		q.eng.countAgain(q)
+	} else if ackReq {
+		s.selective.points.add(s.snd)
+		if !s.timing {
+			s.timing, s.timedPSN, s.timedAt = true, s.snd, q.eng.now
+		}
+	}
+	s.snd = s.snd.Next()
+	s.idx++
 }
 
 // windowed marks packets as counted in a window, the sender's or the requester's.

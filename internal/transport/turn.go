@@ -99,16 +99,18 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		}
 		s.srq = r.wr.RemoteQPN
 		k := 0
-		switch r.kind {
-		case kindData:
+		switch {
+		case r.kind == kindData && r.packets == 1:
+			k = q.sendOnly(r, &out[n], &t)
+		case r.kind == kindData:
 			k = q.sendData(r, out[n:limit], &t)
-		case kindRead:
+		case r.kind == kindRead:
 			k = q.sendRead(r, &out[n])
-		case kindAtomic:
+		case r.kind == kindAtomic:
 			k = q.sendAtomic(r, &out[n])
-		case kindPlaced:
+		case r.kind == kindPlaced:
 			k = q.sendPlaced(r, &out[n])
-		case kindLocal:
+		case r.kind == kindLocal:
 			q.runLocal(r)
 			q.pass(r)
 			q.retire()
