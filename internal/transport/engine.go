@@ -17,7 +17,7 @@ import (
 
 // Engine is the transport of one adapter: its QPs and what they share.
 type Engine struct {
-	// What the turns of connected queue pairs use, for which Prefetch asks.
+	// What the turns of connected queue pairs use: Prefetch asks for it by ranges of fields, in this order.
 
 	cfg     Config
 	mem     *memory.Table
@@ -60,7 +60,7 @@ type Engine struct {
 	last        []lastACK    // of QPs that have ended
 	left        queue[Local] // pairs that leave the local path
 
-	// What few of them use, or only a part of; windows is the first.
+	// What few of them use, or only a part of.
 
 	windows       map[windowKey]*window
 	groups        map[netip.Addr][]*QP
