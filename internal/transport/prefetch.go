@@ -29,7 +29,7 @@ func (e *Engine) Prefetch(step int, packet []byte) {
 	}
 }
 
-// prefetch prefetches those parts of the engine itself that most packets need. Between them are the lists of other priorities, the
+// prefetch prefetches those parts of the engine itself that most packets need. Between them are the lists of priorities above 3, the
 // parameters of congestion control, and what few turns copy.
 func (e *Engine) prefetch() {
 	between(&e.cfg.MaxBurst, &e.active.lists[4])

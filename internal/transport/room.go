@@ -38,7 +38,7 @@ func (q *QP) room(want int) int {
 // share returns how much room r wants for its packets of this turn: a burst, but no more than leaves room
 // for some others.
 func (q *QP) share(r *request, bytes int) int {
-	if q.win == nil || r.packets-q.req.idx == 1 || bytes < 2*q.mtu { // most messages, and turns of a rate, without a division
+	if q.win == nil || r.packets-q.req.idx == 1 || bytes < 2*q.mtu { // last packets, and turns of a rate, without a division
 		return 1
 	}
 	burst := min(q.eng.cfg.MaxBurst, bytes/q.mtu, int(r.packets-q.req.idx))

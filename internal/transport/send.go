@@ -72,9 +72,6 @@ func (q *QP) sendData(r *request, out []frame.Out, t *allowance) (n int) {
 		turnEnds := (n+1 == limit || t.bytes <= int(size)) && (limited || t.shared && q.halfUnasked())
 		due := last || s.sinceAck >= every || n+1 == room || turnEnds
 		ackReq := every > 0 && (probe || s.probing || due && !s.selective.goesOn())
-		if ackReq {
-			s.sinceAck, s.asked, s.askedAt = 0, s.snd.Next(), q.eng.now
-		}
 		op := seq.at(s.idx == 0 || alone, last || alone)
 		o := &out[n]
 		q.start(o, op, ackReq, solicited && last, payload, s.snd)
@@ -117,9 +114,6 @@ func (q *QP) sendOnly(r *request, o *frame.Out, t *allowance) int {
 			t.limited && q.eng.now.Sub(s.askedAt) >= q.win.rtt/2 || t.shared && q.halfUnasked()
 		ackReq = probe || s.probing || due && !s.selective.goesOn()
 	}
-	if ackReq {
-		s.sinceAck, s.asked, s.askedAt = 0, s.snd.Next(), q.eng.now
-	}
 	op := sequences[r.wr.Op].only
 	q.start(o, op, ackReq, r.wr.Flags&ring.Solicited != 0, payload, s.snd)
 	q.extend(o, r, op, 0)
@@ -135,9 +129,12 @@ func (q *QP) sendOnly(r *request, o *frame.Out, t *allowance) int {
 // acknowledgement.
 func (q *QP) halfUnasked() bool { return 2*q.win.users*int(q.req.sinceAck) >= q.win.size }
 
-// made advances by a packet of a send or write, which may be one that is sent again.
+// made advances by a packet of a send or write, which may be one that is sent again, and notes whether it requests an acknowledgement.
 func (q *QP) made(ackReq bool) {
 	s := q.req
+	if ackReq {
+		s.sinceAck, s.asked, s.askedAt = 0, s.snd.Next(), q.eng.now
+	}
 	if s.snd.Before(s.max) {
 		q.eng.countAgain(q)
 	} else if ackReq {
