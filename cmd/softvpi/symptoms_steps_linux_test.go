@@ -49,17 +49,17 @@ func TestSymptoms_PortStates(t *testing.T) {
 	systemtest.Mark(t)
 	onPage(t, "InfiniBand: PORT_INITIALIZED |", "InfiniBand: PORT_ARMED |")
 	p := newPlace(t)
-	net := filepath.Join(p.dir, "net")
+	net, name := filepath.Join(p.dir, "net"), filepath.Base(p.dir) // names of fabrics are those of the whole machine
 	if err := os.WriteFile(net, []byte(p.does(t, 0, "fabric", "generate", "star", "--hosts", "2")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.spawn(t, "fabric", "run", net, "--name", "f").until(t, "cables")
-	p.spawn(t, "up", "--fabric", "f", "--skip-self-check", "--adapter", "ib0=cable,address=10.9.0.1").until(t, "listening")
+	p.spawn(t, "fabric", "run", net, "--name", name).until(t, "cables")
+	p.spawn(t, "up", "--fabric", name, "--skip-self-check", "--adapter", "ib0=cable,address=10.9.0.1").until(t, "listening")
 	if out := p.does(t, 0, "vstat"); !strings.Contains(out, "port_state=PORT_INIT (2)") || !strings.Contains(out, "sm_lid=0x0000") {
 		t.Errorf("without a subnet manager vstat shows\n%s", out)
 	}
 	beside := p // a management program at the other node
-	beside.env = append(slices.Clone(p.env), "SOFTVPI_FABRIC="+filepath.Join(p.dir, "softvpi", "fabric-f.sock"), "SOFTVPI_NODE=node00001")
+	beside.env = append(slices.Clone(p.env), "SOFTVPI_FABRIC="+filepath.Join(p.dir, "softvpi", "fabric-"+name+".sock"), "SOFTVPI_NODE=node00001")
 	if code, out, errs := beside.run(t, "sminfo"); code == 0 || !strings.Contains(out+errs, "No SM/SA found") {
 		t.Errorf("sminfo: status %d, %s%s", code, out, errs)
 	}
