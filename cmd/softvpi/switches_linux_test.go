@@ -329,13 +329,21 @@ func TestDeadlockOfDrivers(t *testing.T) {
 		"switch": {"pfc": [0], "xoff": "30KB"}, "nic": {"pfc": [0]}}`, "--timing")
 	var drivers []place
 	for i := range 3 {
-		p := s.driver(fmt.Sprintf("h%d", i), fmt.Sprintf("10.93.0.%d/24,fabric=h%d,linkmtu=4200", i+1, i))
-		drivers = append(drivers, p)
-		p.spawn(t, "nd_write_bw", "-S", fmt.Sprintf("10.93.0.%d", i+1)).until(t, "serving at")
+		drivers = append(drivers, s.driver(fmt.Sprintf("h%d", i), fmt.Sprintf("10.93.0.%d/24,fabric=h%d,linkmtu=4200", i+1, i)))
 	}
-	for i, p := range drivers {
-		p.spawn(t, "nd_write_bw", "-C", fmt.Sprintf("10.93.0.%d", (i+2)%3+1), "-L", fmt.Sprintf("10.93.0.%d", i+1), "-D", "600")
+	write := func() (all []*process) {
+		t.Helper()
+		for i, p := range drivers {
+			server := p.spawn(t, "nd_write_bw", "-S", fmt.Sprintf("10.93.0.%d", i+1))
+			server.until(t, "serving at")
+			all = append(all, server)
+		}
+		for i, p := range drivers {
+			all = append(all, p.spawn(t, "nd_write_bw", "-C", fmt.Sprintf("10.93.0.%d", (i+2)%3+1), "-L", fmt.Sprintf("10.93.0.%d", i+1), "-D", "600"))
+		}
+		return all
 	}
+	writing := write()
 	moves := func() {
 		t.Helper()
 		for i := range 3 {
@@ -350,7 +358,14 @@ func TestDeadlockOfDrivers(t *testing.T) {
 	s.run.until(t, "deadlock: these wait for each other: "+cycle)
 	s.do("circle", "none")
 	s.do("flap", "s0[2]", "20ms")
-	s.run.until(t, "deadlock: "+cycle+" go on") // before connections have retried for too long
+	s.run.until(t, "deadlock: "+cycle+" go on")
+	for _, x := range writing { // connections may have retried for too long, so others show that the links carry them
+		_ = x.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	for _, x := range writing {
+		x.wait(t)
+	}
+	write()
 	moves()
 	for _, p := range drivers {
 		await.Eventually(t, "events", func() bool {
