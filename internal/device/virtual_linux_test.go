@@ -200,6 +200,10 @@ func TestVirtual_Link(t *testing.T) {
 func TestVirtual_Raw(t *testing.T) {
 	one, _, third := threeEnds(t)
 	h := one.host
+	told := make(chan Spoofed, 8)
+	h.lock() // before anything is sent: the loop tells of it when it tends the switch next
+	h.cfg.Spoofed = func(s Spoofed) { told <- s }
+	h.unlock()
 	index, a := vf(t, h, 10, nil)
 	_, err := a.c.CreateQP(bg, command.CreateQP{Type: command.RawPacket, PD: a.pd, SendCQ: a.cq(64).q.Handle, RecvCQ: a.cq(64).q.Handle,
 		SendDepth: 4, RecvDepth: 4, SendSGE: 1, RecvSGE: 1})
@@ -225,10 +229,6 @@ func TestVirtual_Raw(t *testing.T) {
 		t.Errorf("%d frames were dropped and %d forged, want 1 and 1", f.Switch.Dropped[eswitch.SourceMAC], f.Forged)
 	}
 	tx.sends(etherTyped(to, own, 0x88cc))
-	told := make(chan Spoofed, 8)
-	h.lock()
-	h.cfg.Spoofed = func(s Spoofed) { told <- s }
-	h.unlock()
 	tx.sends(good)
 	rx.gets("behind another type", good)
 	for _, want := range []eswitch.Reason{eswitch.SourceMAC, eswitch.EtherType} {
