@@ -39,7 +39,7 @@ func fewDescriptors(t *testing.T, files, clients int, turnsAway bool) {
 	server.until(t, p.first)
 	var all []*process
 	for range clients {
-		all = append(all, p.spawn(t, "nd_rping", "-c", "-V", "-a", p.first, "-C", "20000"))
+		all = append(all, p.spawn(t, "nd_rping", "-c", "-V", "-a", p.first, "-C", "5000"))
 	}
 	served := 0
 	for i, c := range all {
