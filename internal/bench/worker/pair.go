@@ -17,11 +17,11 @@ import (
 // driven by one thread, like test/rxebench with two devices of the kernel's Soft-RoCE.
 type PairArgs struct {
 	A, B    netip.Addr
-	Op      string // one of PairOps
-	MTU     int    // maximum payload of a packet
-	Bytes   int    // per message
-	Seconds float64
-	Depth   int // requests in flight on each queue pair
+	Op      string  // one of PairOps
+	MTU     int     // maximum payload of a packet
+	Bytes   int     // per message
+	Seconds float64 // bandwidth: at least; until something has completed
+	Depth   int     // requests in flight on each queue pair
 	QPs     int
 	UDPPort uint16 // 0: the standard port of RoCE v2
 	// Loss is the share of all packets that the system loses, at random, where they arrive (Linux 6.6,
@@ -239,7 +239,7 @@ func (c *joined) bandwidth(op verbs.Opcode, r *PairResult) error {
 		if began.IsZero() && now.After(warm) {
 			began, done = now, 0
 		}
-		if elapsed := now.Sub(began).Seconds(); !began.IsZero() && elapsed > c.args.Seconds {
+		if elapsed := now.Sub(began).Seconds(); done > 0 && !began.IsZero() && elapsed > c.args.Seconds { // none says nothing of the rate
 			r.Gbps = float64(done) * float64(c.args.Bytes) * 8 / (1 << 30) / elapsed
 			r.Seconds = now.Sub(start).Seconds()
 			return nil
