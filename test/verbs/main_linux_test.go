@@ -158,7 +158,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start runs a program, until the test ends at the latest.
+// start runs a program in the driver's directory, which the test removes with what the program leaves there: libfabric's write where they
+// crashed. It ends with the test at the latest.
 func (b *bench) start(env []string, args ...string) *program {
 	b.t.Helper()
 	return b.startAs(func(*exec.Cmd) {}, env, args...)
@@ -171,7 +172,7 @@ func (b *bench) startAs(adapt func(*exec.Cmd), env []string, args ...string) *pr
 	p := &program{args: args, cmd: exec.CommandContext(ctx, args[0], args[1:]...), done: make(chan struct{})}
 	p.cmd.Env = append(append([]string{}, b.env...), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-	p.cmd.WaitDelay = time.Second
+	p.cmd.WaitDelay, p.cmd.Dir = time.Second, filepath.Dir(b.socket)
 	adapt(p.cmd)
 	err := errors.New("no thread")
 	within(b.side, func() { err = p.cmd.Start() })

@@ -22,6 +22,10 @@ func TestPreloadedSockets(t *testing.T) {
 		}
 	}
 	env := []string{"LD_PRELOAD=" + strings.Join(append(preload, found[0]), ":")}
+	echo, err := filepath.Abs("testdata/echo.py")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		kind string
 		tcp  bool // the system's sockets carry it
@@ -30,7 +34,7 @@ func TestPreloadedSockets(t *testing.T) {
 			b := b.under(t)
 			at := port()
 			args := func(role string) []string {
-				return []string{"python3", "testdata/echo.py", c.kind, role, b.addrs[0].String(), at}
+				return []string{"python3", echo, c.kind, role, b.addrs[0].String(), at}
 			}
 			server := b.start(env, args("server")...)
 			waitFor(t, server, "listening")

@@ -99,8 +99,12 @@ func TestMPITwoHosts(t *testing.T) {
 func (b *bench) ring(options ...string) {
 	b.t.Helper()
 	b.need("mpicc", "mpirun")
+	source, err := filepath.Abs("testdata/ring.c")
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	exe := filepath.Join(b.t.TempDir(), "ring")
-	b.run(nil, "mpicc", "-o", exe, "testdata/ring.c")
+	b.run(nil, "mpicc", "-o", exe, source)
 	command := append([]string{"mpirun", "-np", "2", "--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices",
 		"any"}, options...)
 	out := b.run([]string{"UCX_TLS=rc_verbs,ud_verbs,self", "UCX_NET_DEVICES=softvpi0:1", "OMPI_ALLOW_RUN_AS_ROOT=1",
