@@ -35,7 +35,7 @@ export CGO_ENABLED = 0
 
 help:
 	@echo "make run     two adapters, a connection with checked data, bandwidth and latency"
-	@echo "make test    all tests: test-unit, those within one process (85 s on two processors), and"
+	@echo "make test    all tests: test-unit, those within one process (1.5 to 4 minutes on two processors), and"
 	@echo "             test-system, those of processes, namespaces, browsers and others' programs"
 	@echo "make race    all tests under the race detector (needs a C compiler)"
 	@echo "make bench   measure, next to TCP on the same path"
