@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -31,6 +32,7 @@ type guest struct {
 	capture string // every frame on the segment, as a pcap file
 	initrd  string // the file in dir: withFio, or without it, which starts sooner
 	qemu    *exec.Cmd
+	monitor io.Writer // QEMU's
 	ended   chan struct{}
 	console string
 	stderr  bytes.Buffer
@@ -82,7 +84,12 @@ func begun(t *testing.T, g *guest) *guest {
 	segment(t, g.mtu, g.wire)
 	g.dir, g.capture, g.console = site(t), filepath.Join(t.TempDir(), "tap0.pcap"), filepath.Join(t.TempDir(), "console")
 	g.start(t)
-	t.Cleanup(func() { g.stop() })
+	t.Cleanup(func() {
+		g.stop()
+		if said, err := os.ReadFile(g.console); t.Failed() && err == nil {
+			t.Logf("the guest's console:\n%s", said)
+		}
+	})
 	return g
 }
 
@@ -133,8 +140,8 @@ func (g *guest) launch(accel string) error {
 	args := append(machine, "-M", "pc", "-smp", "2", "-m", "768", "-nodefaults", "-display", "none", "-no-reboot",
 		"-kernel", filepath.Join(g.dir, "kernel"), "-initrd", filepath.Join(g.dir, g.initrd),
 		"-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on tsc=reliable net.ifnames=0 "+
-			"rcupdate.rcu_cpu_stall_suppress=1 interop.mtu=%d interop.addr=%s/24,%s/64", g.mtu, theirs.v4, theirs.v6),
-		"-serial", "file:"+g.console, "-device", "virtio-rng-pci",
+			"rcupdate.rcu_cpu_stall_suppress=1 unknown_nmi_panic panic_print=0x40 interop.mtu=%d interop.addr=%s/24,%s/64", g.mtu, theirs.v4, theirs.v6),
+		"-serial", "file:"+g.console, "-monitor", "stdio", "-device", "virtio-rng-pci",
 		"-netdev", g.wire,
 		"-device", "virtio-net-pci,netdev=n0,mac=52:54:00:99:00:02,romfile=",
 		"-netdev", "tap,id=n1,ifname=ctl0,script=no,downscript=no",
@@ -150,6 +157,10 @@ func (g *guest) launch(accel string) error {
 	g.qemu = exec.Command("qemu-system-x86_64", args...)
 	g.qemu.Stderr = &g.stderr
 	g.qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var err error
+	if g.monitor, err = g.qemu.StdinPipe(); err != nil {
+		return err
+	}
 	if err := g.qemu.Start(); err != nil {
 		return err
 	}
@@ -191,6 +202,17 @@ func (g *guest) died() {
 	os.Exit(1)
 }
 
+// stands has the kernel of a guest that does not answer say where its processors stand: it panics, which ends everything (died).
+func (g *guest) stands() {
+	if _, err := io.WriteString(g.monitor, "nmi\n"); err != nil {
+		return
+	}
+	select {
+	case <-g.ended:
+	case <-time.After(await.Limit):
+	}
+}
+
 // answers waits until the guest accepts commands.
 func (g *guest) answers(limit time.Duration) bool {
 	// A guest that took long to start takes long to answer as well.
@@ -230,6 +252,7 @@ func (g *guest) program(t testing.TB, args ...string) *run {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", "10.98.0.2:1", await.Limit)
 	if err != nil {
+		g.stands()
 		t.Fatal(err)
 	}
 	r := &run{name: strings.Join(args, " "), more: make(chan struct{}, 1)}
