@@ -4,11 +4,12 @@ import "testing"
 
 func BenchmarkSend(b *testing.B) {
 	p, c, _ := sendPair(b, SendGeometry(64, 1, 64))
-	in, out := SendWR{Op: OpWrite, NumSGE: 1}, SendWR{}
+	in, out := SendWR{Op: OpWrite, NumSGE: 1}, Work{}
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = p.Post(&in)
 		_, _ = c.Next(&out)
+		c.Elements(&out, in.SGE[:1])
 		c.Release(1)
 	}
 }

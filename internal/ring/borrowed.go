@@ -136,8 +136,14 @@ func (s *Send) Front(wr *SendWR) bool {
 	if c == s.p.next {
 		return false
 	}
-	field, _ := wr.get(s.slot(c))
-	return field == ""
+	var w Work
+	entry := s.slot(c)
+	if field, _ := w.get(entry); field != "" {
+		return false
+	}
+	wr.set(&w)
+	w.elements(entry, wr.SGE[:wr.NumSGE])
+	return true
 }
 
 // DropFront gives back the entry that Front returned.

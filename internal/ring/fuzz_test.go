@@ -37,11 +37,12 @@ func FuzzConsumers(f *testing.F) {
 }
 
 func consume(t *testing.T, s *Send, r *Recv, c *CQ, d *Doorbells) {
-	var swr SendWR
+	var w Work
+	var sges [MaxSGE]SGE
 	for i := 0; ; i++ {
-		ok, err := s.Next(&swr)
+		ok, err := s.Next(&w)
 		if err != nil {
-			if again, err2 := s.Next(&swr); again || err2 == nil {
+			if again, err2 := s.Next(&w); again || err2 == nil {
 				t.Fatal("a corrupt send ring works again")
 			}
 		}
@@ -51,9 +52,10 @@ func consume(t *testing.T, s *Send, r *Recv, c *CQ, d *Doorbells) {
 		if i >= 4 {
 			t.Fatal("more requests than entries")
 		}
-		if len(swr.Inline) > 64 || swr.NumSGE > 4 || !swr.Op.Valid() {
-			t.Fatalf("took the invalid request %+v", swr)
+		if len(w.Inline) > 64 || w.NumSGE > 4 || !w.Op.Valid() {
+			t.Fatalf("took the invalid request %+v", w)
 		}
+		s.Elements(&w, sges[:w.NumSGE])
 	}
 	if s.taken() > 4 {
 		t.Fatal("more taken than entries")

@@ -32,7 +32,7 @@ func TestNoRequestIsLeftWithoutDoorbell(t *testing.T) {
 			done.Store(r)
 		}
 	}()
-	var taken SendWR
+	var taken Work
 	for r := uint32(1); r <= rounds; r++ {
 		consumer.Quiet(8)
 		round.Store(r)

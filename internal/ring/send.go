@@ -26,9 +26,34 @@ type SGE struct {
 	LKey   uint32
 }
 
-// SendWR is a send request. The fields used depend on Op; docs/spec/ipc.md has the table. The consumer's Next
-// fills it in and leaves SGE beyond NumSGE untouched.
+// SendWR is a send request as a program posts it: the fields of a Work, and its elements, of which the first NumSGE count.
 type SendWR struct {
+	Op         WROp
+	Flags      WRFlags
+	NumSGE     uint8
+	Imm        uint32
+	ID         uint64
+	RemoteAddr uint64
+	RKey       uint32
+	CompareAdd uint64
+	Swap       uint64
+	AH         uint32
+	RemoteQPN  uint32
+	QKey       uint32
+	Access     uint32
+	Inline     []byte
+	SGE        [MaxSGE]SGE // last, because most requests only use the first element
+}
+
+// set makes all but the elements w's.
+func (wr *SendWR) set(w *Work) {
+	wr.Op, wr.Flags, wr.NumSGE, wr.Imm, wr.ID, wr.Inline = w.Op, w.Flags, w.NumSGE, w.Imm, w.ID, w.Inline
+	wr.RemoteAddr, wr.RKey, wr.CompareAdd, wr.Swap, wr.Access = w.RemoteAddr, w.RKey, w.CompareAdd, w.Swap, w.Access
+	wr.AH, wr.RemoteQPN, wr.QKey = w.AH, w.RemoteQPN, w.QKey
+}
+
+// Work is a send request as the loop takes it, without its elements. The fields used depend on Op; docs/spec/ipc.md has the table.
+type Work struct {
 	Op     WROp
 	Flags  WRFlags
 	NumSGE uint8
@@ -45,10 +70,8 @@ type SendWR struct {
 	QKey       uint32 // UD
 	Access     uint32 // OpBind: memory.Access bits; OpFlush: see FlushOf
 	// Inline is the data of a request with the flag Inline, or the headers of an OpLargeSend, whose data is in its elements.
-	// On the consumer side it points into the entry:
-	// it is valid until the entry is released, and a hostile program may change it meanwhile.
+	// It points into the entry: it is valid until the entry is released, and a hostile program may change it meanwhile.
 	Inline []byte
-	SGE    [MaxSGE]SGE // last, because most requests only use the first element
 }
 
 // SendGeometry returns the shape of a send ring for requests of at most sge
@@ -163,9 +186,8 @@ func (s *Send) Pending() (int, error) {
 	return int(n), err
 }
 
-// Next takes the next request into wr; false if there is none. ErrCorrupt ends the queue. Consumer side
-// only.
-func (s *Send) Next(wr *SendWR) (bool, error) {
+// Next takes the next request, without its elements; false if there is none. ErrCorrupt ends the queue. Consumer side only.
+func (s *Send) Next(w *Work) (bool, error) {
 	if s.delegated {
 		return false, nil
 	}
@@ -173,56 +195,64 @@ func (s *Send) Next(wr *SendWR) (bool, error) {
 	if n == 0 || err != nil {
 		return false, err
 	}
-	if field, v := wr.get(s.slot(s.c.next)); field != "" {
+	if field, v := w.get(s.slot(s.c.next)); field != "" {
 		return false, s.c.fail(field, v)
 	}
 	s.c.next++
 	return true, nil
 }
 
+// Elements copies those of w, which was taken last, to sges, which has room for NumSGE. Consumer side only.
+func (s *Send) Elements(w *Work, sges []SGE) { w.elements(s.slot(s.c.next-1), sges) }
+
+func (w *Work) elements(entry []byte, sges []SGE) {
+	at := sendHeader
+	if w.Op == OpLargeSend {
+		at += HeaderRoom(len(w.Inline))
+	}
+	getSGEs(sges, entry[at:])
+}
+
 // get decodes a request from an entry. It returns the name and value of an invalid field.
-func (wr *SendWR) get(b []byte) (field string, v uint64) {
+func (w *Work) get(b []byte) (field string, v uint64) {
 	le := binary.LittleEndian
 	h := (*[sendHeader]byte)(b) // of known length: no field is checked against it
 	// One pass over the entry: what is checked below is the copy.
-	wr.Op, wr.Flags, wr.NumSGE = WROp(h[0]), WRFlags(h[1]), h[2]
-	wr.Imm = le.Uint32(h[4:])
-	wr.ID = le.Uint64(h[8:])
-	wr.RemoteAddr = le.Uint64(h[16:])
-	wr.RKey = le.Uint32(h[24:])
+	w.Op, w.Flags, w.NumSGE = WROp(h[0]), WRFlags(h[1]), h[2]
+	w.Imm = le.Uint32(h[4:])
+	w.ID = le.Uint64(h[8:])
+	w.RemoteAddr = le.Uint64(h[16:])
+	w.RKey = le.Uint32(h[24:])
 	inline := le.Uint32(h[28:])
-	wr.CompareAdd = le.Uint64(h[32:])
-	wr.Swap = le.Uint64(h[40:])
-	wr.AH = le.Uint32(h[48:])
-	wr.RemoteQPN = le.Uint32(h[52:])
-	wr.QKey = le.Uint32(h[56:])
-	wr.Access = le.Uint32(h[60:])
-	wr.Inline = nil
+	w.CompareAdd = le.Uint64(h[32:])
+	w.Swap = le.Uint64(h[40:])
+	w.AH = le.Uint32(h[48:])
+	w.RemoteQPN = le.Uint32(h[52:])
+	w.QKey = le.Uint32(h[56:])
+	w.Access = le.Uint32(h[60:])
+	w.Inline = nil
 	room := len(b) - sendHeader
 	switch {
-	case !wr.Op.Valid():
-		return "operation", uint64(wr.Op)
-	case wr.Op == OpLargeSend:
+	case !w.Op.Valid():
+		return "operation", uint64(w.Op)
+	case w.Op == OpLargeSend:
 		if uint64(inline) > uint64(room) {
 			return "length of headers", uint64(inline)
 		}
 		at := HeaderRoom(int(inline))
-		if int(wr.NumSGE) > MaxSGE || at+int(wr.NumSGE)*sgeSize > room {
-			return "number of SGEs", uint64(wr.NumSGE)
+		if int(w.NumSGE) > MaxSGE || at+int(w.NumSGE)*sgeSize > room {
+			return "number of SGEs", uint64(w.NumSGE)
 		}
-		wr.Flags &^= Inline
-		wr.Inline = b[sendHeader : sendHeader+inline : sendHeader+inline]
-		getSGEs(wr.SGE[:wr.NumSGE], b[sendHeader+at:])
-	case wr.Flags&Inline != 0:
+		w.Flags &^= Inline
+		w.Inline = b[sendHeader : sendHeader+inline : sendHeader+inline]
+	case w.Flags&Inline != 0:
 		if uint64(inline) > uint64(room) {
 			return "inline length", uint64(inline)
 		}
-		wr.NumSGE = 0
-		wr.Inline = b[sendHeader : sendHeader+inline : sendHeader+inline]
-	case int(wr.NumSGE) > MaxSGE || int(wr.NumSGE)*sgeSize > room:
-		return "number of SGEs", uint64(wr.NumSGE)
-	default:
-		getSGEs(wr.SGE[:wr.NumSGE], b[sendHeader:])
+		w.NumSGE = 0
+		w.Inline = b[sendHeader : sendHeader+inline : sendHeader+inline]
+	case int(w.NumSGE) > MaxSGE || int(w.NumSGE)*sgeSize > room:
+		return "number of SGEs", uint64(w.NumSGE)
 	}
 	return "", 0
 }

@@ -242,11 +242,14 @@ func stressLoop(r stressRings, bell *os.File) (sleeps int, err error) {
 	buf := make([]byte, 64)
 	take := func(qp int) error {
 		var wr SendWR
+		var w Work
 		for {
-			ok, err := r.send[qp].Next(&wr)
+			ok, err := r.send[qp].Next(&w)
 			if err != nil || !ok {
 				return err
 			}
+			wr.set(&w)
+			r.send[qp].Elements(&w, wr.SGE[:w.NumSGE])
 			if err := checkRequest(&wr, qp, next[qp]); err != nil {
 				return err
 			}

@@ -39,10 +39,9 @@ func (x *rcSending) Next(wr *transport.SendWR) (bool, error) {
 		return false, nil
 	}
 	x.taken += n
-	wr.Route = nil
-	wr.Op, wr.Flags, wr.NumSGE, wr.Inline = ring.OpWrite, ring.Signaled, 1, nil
-	wr.RemoteAddr, wr.RKey = memoryAt, x.key
-	wr.SGE[0] = ring.SGE{Addr: memoryAt, Length: uint32(n), LKey: x.key}
+	wr.Route, wr.As = nil, nil
+	wr.Work = ring.Work{Op: ring.OpWrite, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: memoryAt, RKey: x.key}
+	wr.Elements()[0] = ring.SGE{Addr: memoryAt, Length: uint32(n), LKey: x.key}
 	return true, nil
 }
 

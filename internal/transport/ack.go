@@ -173,7 +173,7 @@ func (q *QP) readResponse(now clock.Time, op ib.Opcode, psn ib.PSN, data []byte)
 		q.badResponse(now, r)
 		return
 	}
-	if err := q.place(&r.mem, off, data, final, r); err != nil {
+	if err := q.place(&r.wr.mem, off, data, final, r); err != nil {
 		q.eng.counters.RequesterProtectionErrors++
 		q.failNow(now, r, ring.LocalProtection)
 		return
@@ -196,7 +196,7 @@ func (q *QP) atomicResponse(now clock.Time, psn ib.PSN, original uint64) {
 		return
 	}
 	binary.NativeEndian.PutUint64(q.eng.word[:], original) // in the byte order of the responder's memory
-	if err := q.place(&r.mem, 0, q.eng.word[:], true, r); err != nil {
+	if err := q.place(&r.wr.mem, 0, q.eng.word[:], true, r); err != nil {
 		q.eng.counters.RequesterProtectionErrors++
 		q.failNow(now, r, ring.LocalProtection)
 		return

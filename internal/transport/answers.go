@@ -39,7 +39,7 @@ func (e *Engine) answers(now clock.Time, in []frame.In) (q *QP, n int) {
 		if aeth == nil || uint64(len(data)) != want || final && !op.Ends() {
 			break
 		}
-		if q.place(&r.mem, off, data, final, r) != nil {
+		if q.place(&r.wr.mem, off, data, final, r) != nil {
 			break // as will receive, which fails r then
 		}
 		if aeth.Syndrome().IsACK() {

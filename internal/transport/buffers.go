@@ -27,14 +27,14 @@ type elements[S, R any] struct {
 	regions R
 }
 
-// hold makes sges the elements, as a copy.
-func (b *buffers) hold(sges []ring.SGE) {
-	if n := len(sges); n <= fewSGE {
+// hold returns the room for n elements, which are those of the request from now on.
+func (b *buffers) hold(n int) []ring.SGE {
+	if n <= fewSGE {
 		b.sges = b.few.sges[:n]
 	} else {
 		b.sges = b.room().sges[:n]
 	}
-	copy(b.sges, sges)
+	return b.sges
 }
 
 // room returns what many elements are in.

@@ -51,13 +51,13 @@ func (q *QP) checkRequest(r *request) ring.Status {
 	if wr.Op != ring.OpLargeSend { // whose headers these are
 		wr.Inline = nil
 	}
-	if !r.mem.check(q.eng.mem, q.pd, r.mem.sges, need) {
+	if !r.wr.mem.check(q.eng.mem, q.pd, r.wr.mem.sges, need) {
 		q.eng.counters.RequesterProtectionErrors++
 		return ring.LocalProtection
 	}
-	r.length = r.mem.length
+	r.length = r.wr.mem.length
 	q.eng.messages++
-	r.mem.id = q.eng.messages
+	r.wr.mem.id = q.eng.messages
 	if wr.Op == ring.OpLargeSend {
 		return q.checkLarge(r)
 	}

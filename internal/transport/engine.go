@@ -69,8 +69,8 @@ type Engine struct {
 	failed        int    // QPs in Error
 	retransmitted uint32 // number of the QP that last sent a packet again
 	idle          idle
-	taken         SendWR  // the request that was taken last
-	word          [8]byte // the result of an atomic, to be written to memory
+	coming        *request // room for the next that is taken from a ring
+	word          [8]byte  // the result of an atomic, to be written to memory
 	grh           [GRHArea]byte
 	bounceBuf     []byte
 	kept          earlyPool
@@ -101,6 +101,7 @@ func New(cfg Config) (*Engine, error) {
 		locals:  qpList{kind: localListKind},
 		paced:   timers{kind: paceTimer},
 	}
+	e.coming = new(request)
 	e.notices.init()
 	e.scratch.init(cfg.MaxBurst)
 	return e, nil

@@ -162,9 +162,8 @@ func (q *QP) flushSend() (Completion, bool) {
 			return c, true
 		}
 	}
-	wr := &q.eng.taken
+	wr := &q.eng.coming.wr
 	for {
-		wr.As = nil
 		ok, err := q.sq.Next(wr)
 		if !ok || err != nil {
 			return Completion{}, false

@@ -116,7 +116,7 @@ func (q *QP) answerAhead() ([]byte, ib.PSN) {
 	if n == 0 {
 		return nil, 0
 	}
-	return r.mem.piece(off, n), psn
+	return r.wr.mem.piece(off, n), psn
 }
 
 // followed advances past n full packets that were placed; next is the PSN after them.

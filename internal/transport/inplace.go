@@ -35,8 +35,7 @@ func (q *QP) sendInPlace(out []frame.Out, bytes *int) (n int) {
 	if q.holdsBack() || q.req.stopped {
 		return 0
 	}
-	wr := &e.taken
-	wr.As = nil
+	wr := &e.coming.wr
 	corrupt, left := false, false
 	for n < len(out) && *bytes > 0 {
 		ok, err := q.sq.Next(wr)
@@ -69,7 +68,7 @@ func (q *QP) sendInPlace(out []frame.Out, bytes *int) (n int) {
 	case corrupt:
 		q.fatal(command.EventQPFatal)
 	case left:
-		q.accept(wr)
+		q.accept()
 	}
 	return n
 }
@@ -84,7 +83,7 @@ func (q *QP) atHand(wr *SendWR) (b []byte) {
 			return nil
 		}
 	case wr.NumSGE == 1:
-		s := &wr.SGE[0]
+		s := &wr.mem.sges[0]
 		if r, err := q.eng.mem.Local(q.pd, s.LKey, s.Addr, uint64(s.Length), 0); err == nil && !r.Dead() {
 			b = r.Slice(s.Addr, uint64(s.Length))
 		}

@@ -187,7 +187,7 @@ func (q *QP) past() {
 func (q *QP) answeredAtomic(original uint64) {
 	r := q.req.outbox.oldest
 	binary.NativeEndian.PutUint64(q.eng.word[:], original)
-	if err := q.place(&r.mem, 0, q.eng.word[:], true, r); err != nil {
+	if err := q.place(&r.wr.mem, 0, q.eng.word[:], true, r); err != nil {
 		q.eng.counters.RequesterProtectionErrors++
 		q.takeBack(r.next)
 		q.failLater(r, ring.LocalProtection)

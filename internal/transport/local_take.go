@@ -233,7 +233,7 @@ func (q *QP) readStep(r *request, n uint64) (uint64, error) {
 	}
 	w.va += n
 	w.left -= n
-	if err := r.mem.write(moved, data, moved+n == r.length); err != nil {
+	if err := r.wr.mem.write(moved, data, moved+n == r.length); err != nil {
 		return 0, requesterError{err}
 	}
 	return n, nil
@@ -244,11 +244,11 @@ func (q *QP) localPiece(r *request, off, n uint64) ([]byte, error) {
 	if r.wr.Inline != nil {
 		return r.wr.Inline[off : off+n], nil
 	}
-	if b := r.mem.piece(off, n); b != nil {
+	if b := r.wr.mem.piece(off, n); b != nil {
 		return b, nil
 	}
 	b := q.eng.bounce()[:n]
-	return b, r.mem.read(b, off)
+	return b, r.wr.mem.read(b, off)
 }
 
 // bounce returns a buffer for local copies out of memory that is not mapped.

@@ -166,7 +166,7 @@ func (q *QP) reset() {
 func (q *QP) discardPosted() {
 	for n, err := q.sq.Pending(); n > 0 && err == nil; n-- {
 		var ok bool
-		if ok, err = q.sq.Next(&q.eng.taken); !ok {
+		if ok, err = q.sq.Next(&q.eng.coming.wr); !ok {
 			break
 		}
 		q.sq.Release(1)

@@ -106,7 +106,7 @@ func (q *QP) storeWord(r *request) error {
 	word := r.wr.Inline
 	if word == nil {
 		word = q.eng.word[:]
-		if err := r.mem.read(word, 0); err != nil {
+		if err := r.wr.mem.read(word, 0); err != nil {
 			return requesterError{err}
 		}
 	}

@@ -119,8 +119,8 @@ func (s *requester) prefetch(step int) {
 	if r != nil {
 		r.prefetch()
 	}
-	if step == 5 && s.head.kind != kindLocal && s.head.mem.few.regions[0] != nil {
-		s.head.mem.few.regions[0].Prefetch()
+	if step == 5 && s.head.kind != kindLocal && s.head.wr.mem.few.regions[0] != nil {
+		s.head.wr.mem.few.regions[0].Prefetch()
 	}
 }
 

@@ -3,7 +3,6 @@ package transport
 import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -27,8 +26,6 @@ const (
 )
 
 // request is a send request from when it is taken from the ring until it is completed.
-//
-// It has what is needed of the SendWR, which it is taken as: the many requests that a queue pair has in progress share the nearest cache.
 type request struct {
 	next    *request
 	kind    kind
@@ -40,38 +37,7 @@ type request struct {
 	length  uint64
 	ssn     uint32 // SSN of its last message on the wire
 	copies  int32  // copies in progress
-	wr      work
-	mem     buffers
-}
-
-// work is a SendWR without its elements.
-type work struct {
-	Op         ring.WROp
-	Flags      ring.WRFlags
-	NumSGE     uint8
-	Imm        uint32
-	ID         uint64
-	RemoteAddr uint64
-	RKey       uint32
-	AH         uint32
-	RemoteQPN  uint32
-	QKey       uint32
-	CompareAdd uint64
-	Swap       uint64
-	Access     uint32
-	Route      *frame.Route
-	As         *Completion
-	Inline     []byte
-}
-
-// load makes r the request that was taken as wr, field by field: a copy of all would wait for the stores of each.
-func (r *request) load(wr *SendWR) {
-	w := &r.wr
-	w.Op, w.Flags, w.NumSGE, w.Imm, w.ID = wr.Op, wr.Flags, wr.NumSGE, wr.Imm, wr.ID
-	w.RemoteAddr, w.RKey, w.AH, w.RemoteQPN, w.QKey = wr.RemoteAddr, wr.RKey, wr.AH, wr.RemoteQPN, wr.QKey
-	w.CompareAdd, w.Swap, w.Access = wr.CompareAdd, wr.Swap, wr.Access
-	w.Route, w.As, w.Inline = wr.Route, wr.As, wr.Inline
-	r.mem.hold(wr.SGE[:min(int(wr.NumSGE), MaxSGE)])
+	wr      SendWR
 }
 
 // end is the PSN after the request's last.
@@ -169,21 +135,19 @@ func (q *QP) take() bool {
 	if q.holdsBack() || s.stopped || s.outstanding >= maxOutstanding || q.state != command.RTS {
 		return false
 	}
-	wr := &q.eng.taken
-	wr.As = nil
-	ok, err := q.sq.Next(wr)
+	ok, err := q.sq.Next(&q.eng.coming.wr)
 	if err != nil {
 		q.fatal(command.EventQPFatal)
 		return false
 	}
-	return ok && q.accept(wr)
+	return ok && q.accept()
 }
 
-// accept makes a request that was taken from the ring the last of those in progress, and cur. It returns false if that must not
+// accept makes the request that was taken from the ring the last of those in progress, and cur. It returns false if that must not
 // begin.
-func (q *QP) accept(wr *SendWR) bool {
-	s, r := q.req, q.eng.requests.get()
-	r.load(wr)
+func (q *QP) accept() bool {
+	s, r := q.req, q.eng.coming
+	q.eng.coming = q.eng.requests.get()
 	q.prepare(r)
 	if s.tail == nil {
 		s.head = r

@@ -169,7 +169,7 @@ func (q *QP) sendMiddles(r *request, out []frame.Out, bytes int, every uint8, op
 	if n < 2 || s.sinceAck >= every && every > 0 || s.probing || s.snd.Before(s.max) || r.wr.Inline != nil || q.mustProbe(r) {
 		return 0
 	}
-	n = q.middles(out[:n], op, r.mem.piece(uint64(s.idx)*uint64(q.mtu), uint64(n)*uint64(q.mtu)), s.snd)
+	n = q.middles(out[:n], op, r.wr.mem.piece(uint64(s.idx)*uint64(q.mtu), uint64(n)*uint64(q.mtu)), s.snd)
 	s.snd = s.snd.Add(uint32(n))
 	s.idx += uint32(n)
 	s.sinceAck += uint8(n)
@@ -256,7 +256,7 @@ func (q *QP) payload(r *request, off, n uint64) ([]byte, bool) {
 	if r.wr.Inline != nil && r.wr.Op != ring.OpLargeSend {
 		return r.wr.Inline[off : off+n], true
 	}
-	b, err := q.fetched(&q.req.fetch, &r.mem, off, n)
+	b, err := q.fetched(&q.req.fetch, &r.wr.mem, off, n)
 	if err != nil {
 		q.eng.counters.RequesterProtectionErrors++
 		q.failLater(r, ring.LocalProtection)

@@ -171,23 +171,26 @@ func (r *rendezvous) Next(wr *SendWR) (bool, error) {
 	}
 	t := r.waiting.items[r.waiting.head]
 	*r.taken.push() = origin{t, t.readTaken}
-	wr.Route, wr.Inline = nil, nil
+	wr.Work, wr.Route = ring.Work{}, nil
 	if t.readTaken {
 		var done [1]*transfer
 		r.waiting.take(done[:])
 		t.head[0] = uint8(tagmatch.Fin)
-		wr.Op, wr.Flags, wr.NumSGE, wr.Inline, wr.As = ring.OpSend, ring.Fence|ring.Inline, 0, t.head[:], untold
+		wr.Op, wr.Flags, wr.Inline, wr.As = ring.OpSend, ring.Fence|ring.Inline, t.head[:], untold
+		wr.Elements()
 		return true, nil
 	}
 	t.readTaken = true
 	where := tagmatch.Where(t.head[tagmatch.HeaderLen:])
-	wr.Op, wr.Flags, wr.RemoteAddr, wr.RKey, wr.As = ring.OpRead, 0, where.Addr(), where.RKey(), &t.as
-	wr.NumSGE = 0
-	for left := where.Length(); left > 0; wr.NumSGE++ {
-		g := t.entry.SGE[wr.NumSGE]
-		g.Length = min(g.Length, left)
-		wr.SGE[wr.NumSGE] = g
-		left -= g.Length
+	wr.Op, wr.RemoteAddr, wr.RKey, wr.As = ring.OpRead, where.Addr(), where.RKey(), &t.as
+	left := where.Length()
+	for rest := left; rest > 0; wr.NumSGE++ {
+		rest -= min(t.entry.SGE[wr.NumSGE].Length, rest)
+	}
+	for i, sges := 0, wr.Elements(); i < len(sges); i++ {
+		sges[i] = t.entry.SGE[i]
+		sges[i].Length = min(sges[i].Length, left)
+		left -= sges[i].Length
 	}
 	return true, nil
 }

@@ -11,20 +11,24 @@ import (
 // CQRef identifies a completion queue to the engine's driver; the engine only passes it on.
 type CQRef uint32
 
-// SendWR is a send request as taken from a SendQueue.
+// SendWR is a send request as taken from a SendQueue. It is not to be copied.
 type SendWR struct {
 	// Route is the destination of a datagram (UD), from its address handle. nil means that the handle is
 	// invalid, and the request fails with a local QP operation error.
 	Route *frame.Route
 	// As is the completion of a request that the engine makes itself (see rendezvous); nil: its own.
 	As *Completion
-	ring.SendWR
+	ring.Work
+	mem buffers
 }
+
+// Elements returns the room for the request's elements, of which NumSGE says the number.
+func (wr *SendWR) Elements() []ring.SGE { return wr.mem.hold(min(int(wr.NumSGE), MaxSGE)) }
 
 // SendQueue is where the engine takes a QP's send requests from. SendRing implements it on a ring.
 type SendQueue interface {
-	// Next takes the next posted request into wr; false if there is none. An error means that the ring is
-	// corrupt: the QP goes to the Error state.
+	// Next takes the next posted request into wr; false if there is none. It fills in all of Work, Elements, Route, and As. An error
+	// means that the ring is corrupt: the QP goes to the Error state.
 	Next(wr *SendWR) (bool, error)
 	// Release gives back the n oldest requests taken. They have completed, and their inline data is not
 	// read any more.
@@ -49,12 +53,16 @@ type SendRing struct {
 
 // Next implements SendQueue.
 func (s *SendRing) Next(wr *SendWR) (bool, error) {
-	ok, err := s.Send.Next(&wr.SendWR)
-	wr.Route = nil
-	if ok && s.Resolve != nil {
+	ok, err := s.Send.Next(&wr.Work)
+	if !ok {
+		return false, err
+	}
+	s.Send.Elements(&wr.Work, wr.Elements())
+	wr.Route, wr.As = nil, nil
+	if s.Resolve != nil {
 		wr.Route = s.Resolve(wr.AH)
 	}
-	return ok, err
+	return true, nil
 }
 
 // QPConfig configures a QP.
