@@ -3,6 +3,7 @@ package catalogue
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Command is a sub-command of a tool that the manuals describe.
@@ -31,7 +32,7 @@ type Command struct {
 
 // CommandsOf returns the sub-commands of a tool, in the order in which it lists them.
 func CommandsOf(tool string) []Command {
-	return slices.DeleteFunc(slices.Clone(commands), func(c Command) bool { return c.Tool != tool })
+	return slices.DeleteFunc(slices.Clone(commands()), func(c Command) bool { return c.Tool != tool })
 }
 
 // Parent returns the name of the command that this one extends, "" for those of the first level.
@@ -48,4 +49,4 @@ func (c Command) Is(word string) bool {
 	return strings.EqualFold(word, c.Word()) || slices.ContainsFunc(c.Aliases, func(a string) bool { return strings.EqualFold(a, word) })
 }
 
-var commands = slices.Concat(mlxtoolCommands, mlx5cmdCommands, vlanCommands)
+var commands = sync.OnceValue(func() []Command { return slices.Concat(mlxtoolCommands(), mlx5cmdCommands(), vlanCommands()) })

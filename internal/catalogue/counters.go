@@ -1,45 +1,29 @@
 package catalogue
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
-// CounterSets lists all counter sets: those of the manuals, in their order, and SoftVPI's own. It must not
-// be modified.
-var CounterSets = []CounterSet{
-	adapterTraffic,
-	portTraffic,
-	adapterDiagnostics,
-	adapterQoS,
-	adapterRSS,
-	rdmaActivity,
-	deviceCounters,
-	winofBus,
-	congestionControl,
-	datapathStatistics,
-	sendStatistics,
-	vfMonitoring,
-	networkInterface,
-	softTransport,
-	softConnections,
-	softHealing,
-	softLink,
-	softIPoIB,
-	softEthernet,
-	softLLDP,
-	softReceiveQueues,
-	softSendQueues,
-	softFunctions,
-	softVLANs,
-	softQueues,
-	softOverlay,
-	softTeams,
-	softTeamMembers,
-}
+// CounterSets lists all counter sets: those of the manuals, in their order, and SoftVPI's own. They must not be modified.
+func CounterSets() []CounterSet { return counterSets() }
+
+var counterSets = sync.OnceValue(func() []CounterSet {
+	return []CounterSet{
+		adapterTraffic(), portTraffic(), adapterDiagnostics(), adapterQoS(), adapterRSS(), rdmaActivity(), deviceCounters(),
+		winofBus(), congestionControl(), datapathStatistics(), sendStatistics(), vfMonitoring(), networkInterface(),
+		softTransport(), softConnections(), softHealing(), softLink(), softIPoIB(), softEthernet(), softLLDP(),
+		softReceiveQueues(), softSendQueues(), softFunctions(), softVLANs(), softQueues(), softOverlay(), softTeams(),
+		softTeamMembers(),
+	}
+})
 
 // CounterSetNamed returns the set with that printed name, alias or short name, in any letter case.
 func CounterSetNamed(name string) (*CounterSet, bool) {
-	for i := range CounterSets {
-		if CounterSets[i].is(name) {
-			return &CounterSets[i], true
+	all := counterSets()
+	for i := range all {
+		if all[i].is(name) {
+			return &all[i], true
 		}
 	}
 	return nil, false

@@ -2,12 +2,14 @@ package catalogue
 
 import "strings"
 
-var adapterRSS = CounterSet{
-	Name: "Mellanox Adapter Rss Counters", Aliases: []string{"Mellanox Adapter RSS Counters", "Propriety Mellanox Adapter RSS Counters"},
-	Generations: MLX4, Short: "adapter_rss", Instances: "cpu",
-	Description: "Which received Ethernet packets had an RSS hash, by processor and, with a NIC switch, by vPort; the instance \"Total\" covers all processors. Adapters with an Ethernet function have it while RssMonitoringEnabled is 1; it counts from the adapter's start or from when the set is first read by its name (RssCountersActivatedAtStartup). There are no vPorts yet. What has a hash is told apart by what was hashed, which in a tunnel (VXLAN on UDP port 4789, NVGRE) are the outer headers, and what has none by its headers, in a tunnel those inside.",
-	Sources:     []Source{{winof, "4.9.4.4.2 Propriety Mellanox Adapter RSS Counters"}},
-	Counters:    counted(rssCounters()...),
+func adapterRSS() CounterSet {
+	return CounterSet{
+		Name: "Mellanox Adapter Rss Counters", Aliases: []string{"Mellanox Adapter RSS Counters", "Propriety Mellanox Adapter RSS Counters"},
+		Generations: MLX4, Short: "adapter_rss", Instances: "cpu",
+		Description: "Which received Ethernet packets had an RSS hash, by processor and, with a NIC switch, by vPort; the instance \"Total\" covers all processors. Adapters with an Ethernet function have it while RssMonitoringEnabled is 1; it counts from the adapter's start or from when the set is first read by its name (RssCountersActivatedAtStartup). There are no vPorts yet. What has a hash is told apart by what was hashed, which in a tunnel (VXLAN on UDP port 4789, NVGRE) are the outer headers, and what has none by its headers, in a tunnel those inside.",
+		Sources:     []Source{{winof, "4.9.4.4.2 Propriety Mellanox Adapter RSS Counters"}},
+		Counters:    counted(rssCounters()...),
+	}
 }
 
 // rssCounters returns the counters of the set, which differ in three respects: whether the packet was in a

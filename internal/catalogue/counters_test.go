@@ -12,8 +12,8 @@ var short = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 // can be part of metric names.
 func TestCounterNamesAreUnique(t *testing.T) {
 	sets := map[string]string{}
-	for i := range CounterSets {
-		s := &CounterSets[i]
+	for i := range CounterSets() {
+		s := &CounterSets()[i]
 		for _, n := range append([]string{s.Name, s.Short}, s.Aliases...) {
 			if found, ok := CounterSetNamed(n); !ok || found != s {
 				t.Errorf("%q does not lead to %q", n, s.Name)
@@ -38,8 +38,8 @@ func TestCounterNamesAreUnique(t *testing.T) {
 func TestCounterSetsAreComplete(t *testing.T) {
 	instances := []string{"adapter", "device", "port", "priority", "cpu", "queue", "vport", "function", "interface", "team", "member",
 		"vlan", "queues", "overlay"}
-	for i := range CounterSets {
-		s := &CounterSets[i]
+	for i := range CounterSets() {
+		s := &CounterSets()[i]
 		if s.Generations == 0 || !slices.Contains(instances, s.Instances) || s.Description == "" || len(s.Counters) == 0 {
 			t.Errorf("%s has no generation, instances, description or counters", s.Name)
 		}

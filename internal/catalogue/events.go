@@ -3,11 +3,13 @@ package catalogue
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
-// Events lists all events: those of the manuals, and SoftVPI's own, whose source is sourceSoftVPI. It must
-// not be modified.
-var Events = slices.Concat(mlx5Events, mlx4Events, sensorEvents, softEvents)
+// Events lists all events: those of the manuals, and SoftVPI's own, whose source is sourceSoftVPI. They must not be modified.
+func Events() []Event { return events() }
+
+var events = sync.OnceValue(func() []Event { return slices.Concat(mlx5Events(), mlx4Events(), sensorEvents(), softEvents()) })
 
 // The sources of events, as the manuals name them.
 const (
@@ -26,9 +28,10 @@ const firstOwnID = 0x8000
 // EventFor returns the event of a symbol as adapters of a generation report it. Events of no adapter
 // belong to both generations.
 func EventFor(symbol string, g Generation) (*Event, bool) {
-	for i := range Events {
-		if Events[i].Symbol == symbol && Events[i].Generations&g != 0 {
-			return &Events[i], true
+	all := events()
+	for i := range all {
+		if e := &all[i]; e.Symbol == symbol && e.Generations&g != 0 {
+			return e, true
 		}
 	}
 	return nil, false

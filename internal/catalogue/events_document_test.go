@@ -12,8 +12,8 @@ func TestDocumentOfTheEvents(t *testing.T) {
 	built := 0
 	var sources []string
 	of := map[string][]*Event{}
-	for i := range Events {
-		e := &Events[i]
+	for i := range Events() {
+		e := &Events()[i]
 		if of[e.Source] == nil {
 			sources = append(sources, e.Source)
 		}
@@ -22,7 +22,7 @@ func TestDocumentOfTheEvents(t *testing.T) {
 			built++
 		}
 	}
-	fmt.Fprintf(&b, "\n%d events, of which %d are raised.\n", len(Events), built)
+	fmt.Fprintf(&b, "\n%d events, of which %d are raised.\n", len(Events()), built)
 	for _, s := range sources {
 		fmt.Fprintf(&b, "\n## %s\n\n| ID | symbol | severity | text | |\n|---|---|---|---|---|\n", s)
 		for _, e := range of[s] {

@@ -12,8 +12,8 @@ func TestEventsAreUnique(t *testing.T) {
 		id     uint32
 	}
 	ids := map[id]string{}
-	for i := range Events {
-		e := &Events[i]
+	for i := range Events() {
+		e := &Events()[i]
 		if other, ok := ids[id{e.Source, e.ID}]; ok {
 			t.Errorf("%s and %s both have ID %#x of %s", e.Symbol, other, e.ID, e.Source)
 		}
@@ -31,8 +31,8 @@ func TestEventsAreUnique(t *testing.T) {
 
 func TestEventsAreComplete(t *testing.T) {
 	symbol := regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
-	for i := range Events {
-		e := &Events[i]
+	for i := range Events() {
+		e := &Events()[i]
 		if !symbol.MatchString(e.Symbol) || e.Source == "" || e.Generations == 0 || e.Text == "" {
 			t.Errorf("%+v has no valid symbol, or no source, generation or text", e)
 		}

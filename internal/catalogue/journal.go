@@ -16,8 +16,8 @@ func fieldInJournal(name string) string { return "SOFTVPI_" + strings.ToUpper(na
 func JournalCatalog() string {
 	var b strings.Builder
 	b.WriteString("# SoftVPI's events. Journald compiles this: journalctl --update-catalog. Made by: softvpi setup unit --kind catalog\n")
-	for i := range Events {
-		e := &Events[i]
+	for i := range Events() {
+		e := &Events()[i]
 		fmt.Fprintf(&b, "\n-- %s\nSubject: %s: %s 0x%04x, %s\nDefined-By: SoftVPI\nDocumentation: file:///usr/share/doc/softvpi/docs/events.md\n\n",
 			MessageID(e.Source, e.ID), e.Symbol, e.Source, e.ID, strings.ToLower(e.Severity.String()))
 		in := map[string]string{}

@@ -3,38 +3,41 @@ package catalogue
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Keys returns all registry keys, in the order of the manuals' tables. Callers may sort or cut the slice,
 // but must not change what its elements point to.
 func Keys() []Key {
-	return slices.Clone(keys)
+	return slices.Clone(keys())
 }
 
 // keys are the tables in the order of the documentation.
-var keys = slices.Concat(
-	basicKeys, offloadKeys, performanceKeys, ethernetKeys, flowControlKeys, vmqKeys, ipoibKeys, generalKeys,
-	sriovKeys, roceKeys, busKeys, rdmaKeys, qosKeys, dscpKeys, dcqcnKeys, dcbxKeys, rssKeys, rssMonitoringKeys,
-	losslessKeys, burstKeys, stallKeys, queueLifetimeKeys, spoofKeys, dhcpKeys, vfMonitoringKeys, dumpMeNowKeys,
-	selfHealingKeys, stateDumpKeys, systemKeys,
-)
+var keys = sync.OnceValue(func() []Key {
+	return slices.Concat(
+		basicKeys(), offloadKeys(), performanceKeys(), ethernetKeys(), flowControlKeys(), vmqKeys(), ipoibKeys(), generalKeys(),
+		sriovKeys(), roceKeys(), busKeys(), rdmaKeys(), qosKeys(), dscpKeys(), dcqcnKeys(), dcbxKeys(), rssKeys(), rssMonitoringKeys(),
+		losslessKeys(), burstKeys(), stallKeys(), queueLifetimeKeys(), spoofKeys(), dhcpKeys(), vfMonitoringKeys(), dumpMeNowKeys(),
+		selfHealingKeys(), stateDumpKeys(), systemKeys(),
+	)
+})
 
 // index maps lower-case names and aliases to positions in keys.
-var index = func() map[string][]int {
+var index = sync.OnceValue(func() map[string][]int {
 	m := map[string][]int{}
-	for i, k := range keys {
+	for i, k := range keys() {
 		for _, n := range append([]string{k.Name}, k.Aliases...) {
 			n = strings.ToLower(n)
 			m[n] = append(m[n], i)
 		}
 	}
 	return m
-}()
+})
 
 // KeysFor returns the keys that an adapter such as t has, in the order of Keys.
 func KeysFor(t Target) []Key {
-	a := make([]Key, 0, len(keys))
-	for _, k := range keys {
+	a := make([]Key, 0, len(keys()))
+	for _, k := range keys() {
 		if k.applies(t) {
 			a = append(a, k)
 		}
@@ -46,17 +49,17 @@ func KeysFor(t Target) []Key {
 // standardized keywords. It returns those of every generation and path, in the order of Keys.
 func Lookup(name string) []Key {
 	name = strings.ToLower(name)
-	found := index[name]
+	found := index()[name]
 	if len(found) == 0 {
 		if short, ok := strings.CutPrefix(name, "*"); ok {
-			found = index[short]
+			found = index()[short]
 		} else {
-			found = index["*"+name]
+			found = index()["*"+name]
 		}
 	}
 	a := make([]Key, 0, len(found))
 	for _, i := range found {
-		a = append(a, keys[i])
+		a = append(a, keys()[i])
 	}
 	return a
 }

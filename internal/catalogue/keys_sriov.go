@@ -24,52 +24,54 @@ var (
 
 // sriovKeys are WinOF's device keys: once for the machine, which take precedence, and once for each
 // device.
-var sriovKeys = append(deviceAndMachine(
-	Key{
-		Name: "PermitSriov", Defaults: always(1), Choices: disableEnable,
-		Description: "Allows virtual functions.",
-	},
-	Key{
-		Name: "SriovPortMode", Defaults: always(2), Choices: sriovPortModes,
-		Description: "How the device's virtual functions are divided between its ports. A port never has more than its interface is allowed.",
-	},
-	Key{
-		Name: "MaxVFPort1", Aliases: []string{"SriovPort1NumVFs"}, Defaults: always(16), Min: 0, Max: 126, Bound: VirtualFunctions,
-		Unit:        "virtual functions",
-		Description: "Number of virtual functions of port 1, in manual mode. If both ports together ask for more than the device's configuration allows, each has its share of that.",
-		Chosen:      "The upper limit, which is that of the device.",
-	},
-	Key{
-		Name: "MaxVFPort2", Aliases: []string{"SriovPort2NumVFs"}, Defaults: always(16), Min: 0, Max: 126, Bound: VirtualFunctions,
-		Unit:        "virtual functions",
-		Description: "Number of virtual functions of port 2, in manual mode. If both ports together ask for more than the device's configuration allows, each has its share of that.",
-		Chosen:      "The upper limit, which is that of the device.",
-	},
-),
-	Key{
-		Name: "*SRIOV", Base: AdapterClass, Group: groupSRIOV, Generations: Both, Scope: physical, Type: NumericString,
-		Defaults: always(1), Choices: disableEnable, UI: true, Title: "SR-IOV", Status: Built,
-		Description: "Offers virtual functions on the adapter, if the device's configuration (SRIOV_EN) allows them.",
-		Chosen:      "The default, as nothing happens before SRIOV_EN is set, and that WinOF has it too.",
-		Sources:     from(winof2, "3.3.3.3.2 Enabling SR-IOV in Mellanox WinOF-2 Package (Ethernet SR-IOV Only)"),
-	},
-	Key{
-		Name: "*NumVFs", Base: AdapterClass, Group: groupSRIOV, Generations: Both, Scope: physical, Type: NumericString,
-		Defaults: always(32), Min: 0, Max: 127, Bound: VirtualFunctions, Unit: "virtual functions", UI: true, Title: "Number of VFs",
-		Status:      Built,
-		Description: "Number of virtual functions that the operating system allows the interface (Set-NetAdapterSriov -NumVFs).",
-		Chosen:      "The name: the manuals print the command.",
-		Sources:     from(virtualization, "Enabling SR-IOV in Firmware", winof, "4.6.9.1 SR-IOV Registry Keys"),
-	},
-	Key{
-		Name: "MaxFWPagesUsagePerVF", Base: AdapterClass, Group: groupSRIOV, Generations: MLX5, Scope: physical, Type: DWORD,
-		Status:   Built,
-		Defaults: always(250000), Unit: "pages of 4 KB",
-		Description: "Most memory that the driver gives the programs of a virtual function for their resources; 0: no limit. A request beyond it fails with an error event.",
-		Chosen:      "The default, and 0.",
-		Sources:     from(virtualization, "Configuring Host Memory Limit per VF"),
-	},
-)
+func sriovKeys() []Key {
+	return append(deviceAndMachine(
+		Key{
+			Name: "PermitSriov", Defaults: always(1), Choices: disableEnable,
+			Description: "Allows virtual functions.",
+		},
+		Key{
+			Name: "SriovPortMode", Defaults: always(2), Choices: sriovPortModes,
+			Description: "How the device's virtual functions are divided between its ports. A port never has more than its interface is allowed.",
+		},
+		Key{
+			Name: "MaxVFPort1", Aliases: []string{"SriovPort1NumVFs"}, Defaults: always(16), Min: 0, Max: 126, Bound: VirtualFunctions,
+			Unit:        "virtual functions",
+			Description: "Number of virtual functions of port 1, in manual mode. If both ports together ask for more than the device's configuration allows, each has its share of that.",
+			Chosen:      "The upper limit, which is that of the device.",
+		},
+		Key{
+			Name: "MaxVFPort2", Aliases: []string{"SriovPort2NumVFs"}, Defaults: always(16), Min: 0, Max: 126, Bound: VirtualFunctions,
+			Unit:        "virtual functions",
+			Description: "Number of virtual functions of port 2, in manual mode. If both ports together ask for more than the device's configuration allows, each has its share of that.",
+			Chosen:      "The upper limit, which is that of the device.",
+		},
+	),
+		Key{
+			Name: "*SRIOV", Base: AdapterClass, Group: groupSRIOV, Generations: Both, Scope: physical, Type: NumericString,
+			Defaults: always(1), Choices: disableEnable, UI: true, Title: "SR-IOV", Status: Built,
+			Description: "Offers virtual functions on the adapter, if the device's configuration (SRIOV_EN) allows them.",
+			Chosen:      "The default, as nothing happens before SRIOV_EN is set, and that WinOF has it too.",
+			Sources:     from(winof2, "3.3.3.3.2 Enabling SR-IOV in Mellanox WinOF-2 Package (Ethernet SR-IOV Only)"),
+		},
+		Key{
+			Name: "*NumVFs", Base: AdapterClass, Group: groupSRIOV, Generations: Both, Scope: physical, Type: NumericString,
+			Defaults: always(32), Min: 0, Max: 127, Bound: VirtualFunctions, Unit: "virtual functions", UI: true, Title: "Number of VFs",
+			Status:      Built,
+			Description: "Number of virtual functions that the operating system allows the interface (Set-NetAdapterSriov -NumVFs).",
+			Chosen:      "The name: the manuals print the command.",
+			Sources:     from(virtualization, "Enabling SR-IOV in Firmware", winof, "4.6.9.1 SR-IOV Registry Keys"),
+		},
+		Key{
+			Name: "MaxFWPagesUsagePerVF", Base: AdapterClass, Group: groupSRIOV, Generations: MLX5, Scope: physical, Type: DWORD,
+			Status:   Built,
+			Defaults: always(250000), Unit: "pages of 4 KB",
+			Description: "Most memory that the driver gives the programs of a virtual function for their resources; 0: no limit. A request beyond it fails with an error event.",
+			Chosen:      "The default, and 0.",
+			Sources:     from(virtualization, "Configuring Host Memory Limit per VF"),
+		},
+	)
+}
 
 // deviceAndMachine completes keys of WinOF's SR-IOV, which exist below the driver (for every device) and
 // below each device; if both are set the driver's take precedence.
@@ -89,9 +91,11 @@ func deviceAndMachine(keys ...Key) []Key {
 }
 
 // spoofKeys are the same keys at WinOF's device and at WinOF-2's adapter.
-var spoofKeys = append(
-	spoofKeysOf(MLX4, DeviceClass, "Parameters", "The default.", spoofMLX4),
-	spoofKeysOf(MLX5, AdapterClass, "", "", spoofMLX5)...)
+func spoofKeys() []Key {
+	return append(
+		spoofKeysOf(MLX4, DeviceClass, "Parameters", "The default.", spoofMLX4),
+		spoofKeysOf(MLX5, AdapterClass, "", "", spoofMLX5)...)
+}
 
 func spoofKeysOf(g Generation, base Base, path, chosen string, sources []Source) []Key {
 	a := []Key{{
@@ -114,46 +118,50 @@ func spoofKeysOf(g Generation, base Base, path, chosen string, sources []Source)
 	return a
 }
 
-var dhcpKeys = []Key{
-	{
-		Name: "RedirectVfDHCPToPF", Base: AdapterClass, Group: groupDHCP, Generations: MLX5, Scope: physicalEthernet, Type: DWORD, Status: Built,
-		Defaults: always(0), Choices: disableEnable,
-		Description: "Redirects DHCP packets (UDP ports 67 and 68) that virtual functions send or should receive to the physical function, which has to be promiscuous.",
-		Sources:     from(virtualization, "VF's DHCP Redirections"),
-	},
+func dhcpKeys() []Key {
+	return []Key{
+		{
+			Name: "RedirectVfDHCPToPF", Base: AdapterClass, Group: groupDHCP, Generations: MLX5, Scope: physicalEthernet, Type: DWORD, Status: Built,
+			Defaults: always(0), Choices: disableEnable,
+			Description: "Redirects DHCP packets (UDP ports 67 and 68) that virtual functions send or should receive to the physical function, which has to be promiscuous.",
+			Sources:     from(virtualization, "VF's DHCP Redirections"),
+		},
+	}
 }
 
-var vfMonitoringKeys = []Key{
-	{
-		Name: "VfCpuMonEnable", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
-		Status:   Built,
-		Defaults: always(0), Choices: disableEnable, Effect: AtOnce,
-		Description: "Watches how much work virtual functions cause in the firmware, and warns in the event log.",
-		Chosen:      "Path and default.",
-		Sources:     vfMonSources,
-	},
-	{
-		Name: "VfCpuMonBatchPeriodSec", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
-		Status:   Built,
-		Defaults: always(60), Min: 1, Max: 86400, Unit: "s", Effect: AtOnce,
-		Description: "Time from one reading of the virtual functions' FwCpuUsage and Errors2FW counters to the next.",
-		Chosen:      "Path, default and limits.",
-		Sources:     vfMonSources,
-	},
-	{
-		Name: "VfCpuMonFwCpuUsageMax", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
-		Status:   Built,
-		Defaults: always(20), Min: 1, Max: 100, Unit: "%", Effect: AtOnce,
-		Description: "Share of the firmware's time that a virtual function may use in a period before a warning.",
-		Chosen:      "Path, default and limits.",
-		Sources:     vfMonSources,
-	},
-	{
-		Name: "VfCpuMonErrors2FwMax", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
-		Status:   Built,
-		Defaults: always(1000), Min: 1, Max: 1<<32 - 1, Unit: "errors", Effect: AtOnce,
-		Description: "Errors that a virtual function may report to the firmware in a period before a warning.",
-		Chosen:      "Path, default and limits.",
-		Sources:     vfMonSources,
-	},
+func vfMonitoringKeys() []Key {
+	return []Key{
+		{
+			Name: "VfCpuMonEnable", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
+			Status:   Built,
+			Defaults: always(0), Choices: disableEnable, Effect: AtOnce,
+			Description: "Watches how much work virtual functions cause in the firmware, and warns in the event log.",
+			Chosen:      "Path and default.",
+			Sources:     vfMonSources,
+		},
+		{
+			Name: "VfCpuMonBatchPeriodSec", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
+			Status:   Built,
+			Defaults: always(60), Min: 1, Max: 86400, Unit: "s", Effect: AtOnce,
+			Description: "Time from one reading of the virtual functions' FwCpuUsage and Errors2FW counters to the next.",
+			Chosen:      "Path, default and limits.",
+			Sources:     vfMonSources,
+		},
+		{
+			Name: "VfCpuMonFwCpuUsageMax", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
+			Status:   Built,
+			Defaults: always(20), Min: 1, Max: 100, Unit: "%", Effect: AtOnce,
+			Description: "Share of the firmware's time that a virtual function may use in a period before a warning.",
+			Chosen:      "Path, default and limits.",
+			Sources:     vfMonSources,
+		},
+		{
+			Name: "VfCpuMonErrors2FwMax", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
+			Status:   Built,
+			Defaults: always(1000), Min: 1, Max: 1<<32 - 1, Unit: "errors", Effect: AtOnce,
+			Description: "Errors that a virtual function may report to the firmware in a period before a warning.",
+			Chosen:      "Path, default and limits.",
+			Sources:     vfMonSources,
+		},
+	}
 }

@@ -353,7 +353,7 @@ func TestGroupsAreWhole(t *testing.T) {
 // groups returns the groups of the keys in the order of Keys.
 func groups() []Group {
 	var a []Group
-	for _, k := range keys {
+	for _, k := range keys() {
 		if !slices.Contains(a, k.Group) {
 			a = append(a, k.Group)
 		}

@@ -18,8 +18,8 @@ const publishedIDs = "testdata/message_ids.txt"
 func TestMessageIDs(t *testing.T) {
 	random := regexp.MustCompile(`^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`)
 	has, by := map[eventKey]bool{}, map[string]eventKey{}
-	for i := range Events {
-		e := &Events[i]
+	for i := range Events() {
+		e := &Events()[i]
 		id := MessageID(e.Source, e.ID)
 		if has[eventKey{e.Source, e.ID}] = true; !random.MatchString(id) {
 			t.Errorf("%s 0x%04x, %s: MESSAGE_ID %q, want 32 random digits (systemd-id128 new)", e.Source, e.ID, e.Symbol, id)

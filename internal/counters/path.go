@@ -141,8 +141,8 @@ func PathHasSet(text, short string) bool {
 func (p *Path) check(text string) error {
 	var names []string
 	sets := 0
-	for i := range catalogue.CounterSets {
-		set := &catalogue.CounterSets[i]
+	for i := range catalogue.CounterSets() {
+		set := &catalogue.CounterSets()[i]
 		if !p.isSet(set) {
 			continue
 		}

@@ -24,17 +24,17 @@ func CheckReset(q ResetRequest) error {
 
 func setNames() []string {
 	var all []string
-	for i := range catalogue.CounterSets {
-		all = append(all, catalogue.CounterSets[i].Name)
+	for i := range catalogue.CounterSets() {
+		all = append(all, catalogue.CounterSets()[i].Name)
 	}
 	return all
 }
 
 func resettable() []string {
 	var all []string
-	for i := range catalogue.CounterSets {
-		if catalogue.CounterSets[i].Reset == catalogue.ResetOnDemand {
-			all = append(all, catalogue.CounterSets[i].Name)
+	for i := range catalogue.CounterSets() {
+		if catalogue.CounterSets()[i].Reset == catalogue.ResetOnDemand {
+			all = append(all, catalogue.CounterSets()[i].Name)
 		}
 	}
 	return all

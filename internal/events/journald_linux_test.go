@@ -88,15 +88,15 @@ func TestJournalCatalog(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(root, "var/lib/systemd/catalog/database")); err != nil || info.Size() == 0 {
 		t.Fatalf("no database: %v", err)
 	}
-	if n := strings.Count(text, "\n-- "); n != len(catalogue.Events) {
-		t.Errorf("%d entries of %d events", n, len(catalogue.Events))
+	if n := strings.Count(text, "\n-- "); n != len(catalogue.Events()) {
+		t.Errorf("%d entries of %d events", n, len(catalogue.Events()))
 	}
 	out, err := exec.Command(journalctl, "--root="+root, "--dump-catalog").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range catalogue.Events {
-		e := &catalogue.Events[i]
+	for i := range catalogue.Events() {
+		e := &catalogue.Events()[i]
 		id := catalogue.MessageID(e.Source, e.ID)
 		_, rest, ok := strings.Cut(string(out), "-- "+id+"\n")
 		rest, _, _ = strings.Cut(rest, "\n-- ")

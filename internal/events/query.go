@@ -79,9 +79,9 @@ func (q *Query) wants(r *Record) bool {
 
 // sources returns the names of all sources of events.
 func sources() (names []string) {
-	for i := range catalogue.Events {
-		if !slices.Contains(names, catalogue.Events[i].Source) {
-			names = append(names, catalogue.Events[i].Source)
+	for i := range catalogue.Events() {
+		if !slices.Contains(names, catalogue.Events()[i].Source) {
+			names = append(names, catalogue.Events()[i].Source)
 		}
 	}
 	return names

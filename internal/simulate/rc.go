@@ -55,7 +55,7 @@ type rcHost struct {
 func newRCHost(sh *shard, node int) (*rcHost, error) {
 	h := &rcHost{shard: sh, node: int(sh.r.n.at[node].node), nic: sh.r.s.NICs[node], addr: sh.r.n.addrs[node]}
 	mem := memory.NewTable(4, nil)
-	region, err := mem.Register(memory.Region{PD: pd, Base: memoryAt, Length: message, Bytes: shared,
+	region, err := mem.Register(memory.Region{PD: pd, Base: memoryAt, Length: message, Bytes: shared[:],
 		Access: memory.LocalWrite | memory.RemoteWrite})
 	if err != nil {
 		return nil, err

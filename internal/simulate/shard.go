@@ -273,7 +273,7 @@ func (h *shard) arrived(now clock.Time, f *receiving, bytes int) {
 }
 
 // shared is what all hosts of all runs write from and to. Nobody changes it: a payload is where it belongs before it is sent.
-var shared = make([]byte, message)
+var shared [message]byte
 
 // payloadUnit is what places of payloads in the shared memory are counted in: packets but the last of a message have as much or a
 // multiple of it.

@@ -157,8 +157,8 @@ func (c *Collector) Snapshot(paths ...string) (counters.Snapshot, error) {
 	s := counters.Snapshot{Time: now, Uptime: now.Sub(c.start), Instances: []counters.Instance{}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range catalogue.CounterSets {
-		set := &catalogue.CounterSets[i]
+	for i := range catalogue.CounterSets() {
+		set := &catalogue.CounterSets()[i]
 		for j := range adapters {
 			for _, in := range c.instances(set, adapters, j) {
 				if x := c.read(set, &adapters[j], in, sel); len(x.Values) > 0 {
@@ -260,7 +260,7 @@ func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel
 	case set.Instances == "priority":
 		x.Epoch += a.Restarts
 		read = readPriority(a, b, in.part)
-	case partWords[set.Short] != nil:
+	case partWords()[set.Short] != nil:
 		x.Epoch += a.Restarts
 		read = readPart(set.Short, a, b, in.part)
 	case set.Instances == "device":

@@ -21,14 +21,14 @@ import (
 // other is.
 func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 	read := map[string]map[string]bool{}
-	for i := range catalogue.CounterSets {
-		set := &catalogue.CounterSets[i]
+	for i := range catalogue.CounterSets() {
+		set := &catalogue.CounterSets()[i]
 		for j := range set.Counters {
 			c := &set.Counters[j]
 			for _, short := range totals(c) {
 				has := words[set.Short][short] != nil
-				if partWords[set.Short] != nil {
-					has = partWords[set.Short][short] != nil
+				if partWords()[set.Short] != nil {
+					has = partWords()[set.Short][short] != nil
 				}
 				if set.Instances == "priority" {
 					has = priorityWords[short] != nil
@@ -68,7 +68,7 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 			t.Errorf("%s is no counter of priorities", short)
 		}
 	}
-	for set, of := range partWords {
+	for set, of := range partWords() {
 		for short := range of {
 			if !read[set][short] {
 				t.Errorf("%s.%s is no counter", set, short)

@@ -46,8 +46,8 @@ func TestMetricNames(t *testing.T) {
 		t.Errorf("the linter finds %+v, %v; want no problems", problems, err)
 	}
 	seen := map[string]bool{}
-	for i := range catalogue.CounterSets {
-		set := &catalogue.CounterSets[i]
+	for i := range catalogue.CounterSets() {
+		set := &catalogue.CounterSets()[i]
 		for j := range set.Counters {
 			k := &set.Counters[j]
 			if (k.Unit == "us") != strings.HasSuffix(k.Short, "_seconds") {

@@ -49,8 +49,8 @@ var setLabels = map[string][]string{
 
 func newMetrics(c *Collector) *metrics {
 	m := &metrics{c, map[string]map[string]*metric{}, map[string][]string{}}
-	for i := range catalogue.CounterSets {
-		set := &catalogue.CounterSets[i]
+	for i := range catalogue.CounterSets() {
+		set := &catalogue.CounterSets()[i]
 		of := map[string]*metric{}
 		m.of[set.Short], m.labels[set.Short] = of, setLabels[set.Instances]
 		for j := range set.Counters {

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"strconv"
+	"sync"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
@@ -75,29 +76,31 @@ func sendBursts(s *ethernet.SendCounters) uint64 { return s.Bursts }
 
 // partWords says where the counters of sets are read that have an instance for each part of an adapter's Ethernet function: its
 // queues, or the processors of these.
-var partWords = map[string]map[string]func(e *device.EthernetStatus, part int) uint64{
-	"adapter_rss": rssWords(),
-	"receive_queues": {
-		"received_packets":       ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.Packets }),
-		"received_bytes":         ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.Bytes }),
-		"dpc_received_packets":   ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.PacketsDPC }),
-		"thread_packets":         ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.PacketsThread }),
-		"dpc_indications":        ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.IndicationsDPC }),
-		"thread_indications":     ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.IndicationsThread }),
-		"receive_interrupts":     ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.Interrupts }),
-		"polling_starts":         ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.Transitions }),
-		"moderated_packets":      ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.Moderated }),
-		"burst_packets":          ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.Burst }),
-		"dropped_buffer_packets": ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.NoBuffer }),
-	},
-	"send_queues": {
-		"sent_packets":    ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Send.Packets }),
-		"sent_bytes":      ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Send.Bytes }),
-		"reported_sends":  ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Send.Completions }),
-		"send_interrupts": ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Send.Interrupts }),
-		"full_ring_sends": ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Send.RingFull }),
-	},
-}
+var partWords = sync.OnceValue(func() map[string]map[string]func(e *device.EthernetStatus, part int) uint64 {
+	return map[string]map[string]func(e *device.EthernetStatus, part int) uint64{
+		"adapter_rss": rssWords(),
+		"receive_queues": {
+			"received_packets":       ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.Packets }),
+			"received_bytes":         ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.Bytes }),
+			"dpc_received_packets":   ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.PacketsDPC }),
+			"thread_packets":         ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.PacketsThread }),
+			"dpc_indications":        ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.IndicationsDPC }),
+			"thread_indications":     ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.IndicationsThread }),
+			"receive_interrupts":     ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.Interrupts }),
+			"polling_starts":         ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.Transitions }),
+			"moderated_packets":      ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.Moderated }),
+			"burst_packets":          ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.Burst }),
+			"dropped_buffer_packets": ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Receive.NoBuffer }),
+		},
+		"send_queues": {
+			"sent_packets":    ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Send.Packets }),
+			"sent_bytes":      ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Send.Bytes }),
+			"reported_sends":  ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Send.Completions }),
+			"send_interrupts": ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Send.Interrupts }),
+			"full_ring_sends": ofQueue(func(c *ethernet.QueueCounters) uint64 { return c.Send.RingFull }),
+		},
+	}
+})
 
 // total is the part that is all of them.
 const total = -1
@@ -136,7 +139,7 @@ func readPart(set string, a *Adapter, b *base, part int) readTotal {
 		from = &b.words
 	}
 	return func(short string) (now, before uint64) {
-		at := partWords[set][short]
+		at := partWords()[set][short]
 		if from != nil && from.Ethernet != nil {
 			before = at(from.Ethernet, part)
 		}

@@ -8,9 +8,9 @@ import (
 // Sets returns the counter sets with their current instances.
 func (c *Collector) Sets() []counters.Set {
 	adapters := c.cfg.Read()
-	out := make([]counters.Set, 0, len(catalogue.CounterSets))
-	for i := range catalogue.CounterSets {
-		set := &catalogue.CounterSets[i]
+	out := make([]counters.Set, 0, len(catalogue.CounterSets()))
+	for i := range catalogue.CounterSets() {
+		set := &catalogue.CounterSets()[i]
 		s := counters.Set{Name: set.Name, Short: set.Short, Aliases: set.Aliases, Description: set.Description,
 			Resettable: set.Reset == catalogue.ResetOnDemand, Instances: []string{}}
 		for j := range adapters {

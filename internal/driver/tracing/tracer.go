@@ -229,8 +229,8 @@ func (t *Tracer) words() words.Adapters { return words.Adapters(t.cfg.Adapters) 
 // eventNumbers are the places of events in the catalogue, by source and symbol.
 var eventNumbers = sync.OnceValue(func() map[[2]string]uint32 {
 	all := map[[2]string]uint32{}
-	for i := range catalogue.Events {
-		all[[2]string{string(catalogue.Events[i].Source), catalogue.Events[i].Symbol}] = uint32(i)
+	for i := range catalogue.Events() {
+		all[[2]string{string(catalogue.Events()[i].Source), catalogue.Events()[i].Symbol}] = uint32(i)
 	}
 	return all
 })

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
@@ -39,14 +40,14 @@ const (
 )
 
 // rcm are the keys of congestion control, by name, with what else they are called.
-var rcm = func() (all []catalogue.Key) {
+var rcm = sync.OnceValue(func() (all []catalogue.Key) {
 	for _, k := range catalogue.KeysFor(catalogue.Target{Generation: catalogue.MLX5}) {
 		if k.Group == catalogue.Lookup("DcqcnRpgTimeReset")[0].Group {
 			all = append(all, k)
 		}
 	}
 	return all
-}()
+})
 
 // presets are parameters of congestion control that others have published: those of DCQCN's authors (Zhu et al., SIGCOMM 2015), and
 // the defaults of firmware (NVIDIA, DCQCN CC Parameters). The manual's are the registry's defaults.
@@ -72,7 +73,7 @@ type setting struct {
 func (s *Scenario) nics(o *object) {
 	base := &setting{NIC: NIC{Path: "nic", MTU: 1024, Timeout: defaultTimeout, AckEvery: defaultAckEvery}, keys: keys{}}
 	base.Congestion.CNPInterval = defaultCNPInterval
-	for _, k := range rcm {
+	for _, k := range rcm() {
 		base.keys[k.Name] = k.Default(catalogue.MLX5, false).Number
 	}
 	x := o.object("nic")
@@ -129,19 +130,19 @@ func (s *Scenario) nic(o *object, host int, x *setting) *NIC {
 
 func (x *setting) read(o *object) {
 	if preset := o.choice("dcqcn", "manual", "authors", "firmware"); o.has("dcqcn") {
-		for _, k := range rcm {
+		for _, k := range rcm() {
 			x.keys[k.Name] = k.Default(catalogue.MLX5, false).Number
 		}
 		for name, v := range presets[preset] {
 			x.keys[name] = v
 		}
 	}
-	for _, k := range rcm { // an alias sets several keys; each of them may be set besides
+	for _, k := range rcm() { // an alias sets several keys; each of them may be set besides
 		for _, name := range k.Aliases {
 			x.key(o, name, k)
 		}
 	}
-	for _, k := range rcm {
+	for _, k := range rcm() {
 		x.key(o, k.Name, k)
 	}
 	x.Congestion.CNPInterval = o.time("cnp_interval", x.Congestion.CNPInterval, 0, time.Second)

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // removed stands where a secret was.
@@ -29,21 +30,25 @@ type pattern struct {
 var nameWords = []string{"token", "secret", "passw", "passphrase", "pwd", "credential", "key", "psk"}
 
 // patterns are looked for in lines; one that ends in a backslash goes on in the next, as in .reg files.
-var patterns = []pattern{
-	{nameWords, regexp.MustCompile(`(?i)("[\w.-]*` + secretName + `"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|[^\s,}\]]+)`), `${1}"` + removed + `"`},
-	{nameWords, regexp.MustCompile(`(?i)("[\w.*-]*` + secretName + `"\s*=\s*)(?:"(?:[^"\\]|\\.)*"|(?:[^\r\n\\]|\\\r?\n)+)`),
-		`${1}"` + removed + `"`},
-	{nameWords, regexp.MustCompile(`(?i)((?:^|[^\w.-])[\w.-]*` + secretName + `\s*[=:]\s*)(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;&"'<>\[]+)`),
-		`${1}` + removed},
-	{[]string{"bearer", "authorization"}, regexp.MustCompile(`(?i)(authorization\s*:\s*(?:bearer|basic)\s+|bearer\s+)[\w.~+/=-]+`),
-		`${1}` + removed},
-	{[]string{"://"}, regexp.MustCompile(`([a-z][a-z0-9+.-]*://[^/\s:@"]*:)[^/\s@"]+@`), `${1}` + removed + `@`},
-}
+var patterns = sync.OnceValue(func() []pattern {
+	return []pattern{
+		{nameWords, regexp.MustCompile(`(?i)("[\w.-]*` + secretName + `"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|[^\s,}\]]+)`), `${1}"` + removed + `"`},
+		{nameWords, regexp.MustCompile(`(?i)("[\w.*-]*` + secretName + `"\s*=\s*)(?:"(?:[^"\\]|\\.)*"|(?:[^\r\n\\]|\\\r?\n)+)`),
+			`${1}"` + removed + `"`},
+		{nameWords, regexp.MustCompile(`(?i)((?:^|[^\w.-])[\w.-]*` + secretName + `\s*[=:]\s*)(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;&"'<>\[]+)`),
+			`${1}` + removed},
+		{[]string{"bearer", "authorization"}, regexp.MustCompile(`(?i)(authorization\s*:\s*(?:bearer|basic)\s+|bearer\s+)[\w.~+/=-]+`),
+			`${1}` + removed},
+		{[]string{"://"}, regexp.MustCompile(`([a-z][a-z0-9+.-]*://[^/\s:@"]*:)[^/\s@"]+@`), `${1}` + removed + `@`},
+	}
+})
 
 // The ends of private keys in PEM.
 var (
 	pemWords = []string{"private key-----"}
-	pem      = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`)
+	pem      = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`)
+	})
 )
 
 // redactor removes secrets: values that are known, wherever they are, and what looks like one.
@@ -72,7 +77,7 @@ func (r *redactor) text(b []byte) (out []byte, n int) {
 		}
 	}
 	if hasWord(bytes.ToLower(b), pemWords) {
-		b = pem.ReplaceAllFunc(b, func([]byte) []byte { n++; return []byte(removed) })
+		b = pem().ReplaceAllFunc(b, func([]byte) []byte { n++; return []byte(removed) })
 	}
 	out = make([]byte, 0, len(b))
 	for len(b) > 0 {
@@ -100,8 +105,7 @@ func lineEnd(b []byte) int {
 // withoutSecrets returns a line without what looks like a secret.
 func withoutSecrets(line []byte) (out []byte, n int) {
 	small := bytes.ToLower(line)
-	for i := range patterns {
-		p := &patterns[i]
+	for _, p := range patterns() {
 		if !hasWord(small, p.words) {
 			continue
 		}
@@ -123,8 +127,8 @@ func hasWord(small []byte, words []string) bool {
 // isSecretName reports whether the value of a variable or file with that name is a secret.
 func isSecretName(name string) bool {
 	name = strings.ToLower(name)
-	return wholeSecretName.MatchString(name) || strings.HasSuffix(name, "_key") || strings.HasSuffix(name, "-key.pem") ||
+	return wholeSecretName().MatchString(name) || strings.HasSuffix(name, "_key") || strings.HasSuffix(name, "-key.pem") ||
 		strings.HasSuffix(name, ".key") || name == "key"
 }
 
-var wholeSecretName = regexp.MustCompile(`^[\w.-]*` + secretName + `$`)
+var wholeSecretName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]*` + secretName + `$`) })

@@ -30,8 +30,8 @@ func (n Adapters) Adapter(i int16) string {
 func (n Adapters) Name(r trace.Record) (string, map[string]any) {
 	switch r.Component {
 	case trace.Driver:
-		if int(r.Code) < len(catalogue.Events) {
-			return catalogue.Events[r.Code].Symbol, map[string]any{"sequence": r.A} // of the event log, which has the text
+		if int(r.Code) < len(catalogue.Events()) {
+			return catalogue.Events()[r.Code].Symbol, map[string]any{"sequence": r.A} // of the event log, which has the text
 		}
 	case trace.Commands:
 		args := map[string]any{"pid": r.A}
