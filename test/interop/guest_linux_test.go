@@ -203,13 +203,16 @@ func (g *guest) died() {
 }
 
 // stands has the kernel of a guest that does not answer say where its processors stand: it panics, which ends everything (died).
-func (g *guest) stands() {
+func (g *guest) stands(t testing.TB) {
+	t.Helper()
 	if _, err := io.WriteString(g.monitor, "nmi\n"); err != nil {
+		t.Logf("QEMU has ended: %v", err)
 		return
 	}
 	select {
 	case <-g.ended:
 	case <-time.After(await.Limit):
+		t.Log("QEMU does not answer either: an NMI has no effect")
 	}
 }
 
@@ -252,7 +255,7 @@ func (g *guest) program(t testing.TB, args ...string) *run {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", "10.98.0.2:1", await.Limit)
 	if err != nil {
-		g.stands()
+		g.stands(t)
 		t.Fatal(err)
 	}
 	r := &run{name: strings.Join(args, " "), more: make(chan struct{}, 1)}
