@@ -18,7 +18,7 @@ func testCongestion(t *testing.T, g *guest) {
 	g.softvpiAs(t, "mlx5cmd", "-QosConfig", "-Dcqcn", "-Name", "Ethernet 1", "-Enable").succeeds(t, programLimit)
 	defer g.impair(t, "loss 5% ecn")()
 	f := families[0]
-	us, them := here(g, f), there(g, f)
+	us, them := here(g, f), there(t, g, f)
 	const command = "ib_write_bw -d $ADAPTER -x $GID -n 500 -s 16384 -F -p $PORT"
 	write := exchange{name: "ib_write_bw", server: command, client: command + " --tclass=106 $SERVER4", says: `(?m)^ *16384 +500 +[0-9.]+`}
 

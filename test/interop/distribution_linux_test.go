@@ -3,9 +3,11 @@ package interop
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,12 +30,11 @@ func testDistribution(t *testing.T, g *guest) {
 	if g.mtu > 1500 {
 		f, list = families[1], exchangesIPv6()
 	}
+	us, them := here(g, f), there(t, g, f)
 	for i, x := range list {
 		port := fmt.Sprint(18600 + i)
-		t.Run(x.name+"/client", func(t *testing.T) {
-			x.run(t, g, there(g, f), here(g, f), port)
-		})
-		t.Run(x.name+"/server", func(t *testing.T) { x.run(t, g, here(g, f), there(g, f), port) })
+		t.Run(x.name+"/client", func(t *testing.T) { x.run(t, g, them, us, port) })
+		t.Run(x.name+"/server", func(t *testing.T) { x.run(t, g, us, them, port) })
 	}
 }
 
@@ -66,15 +67,26 @@ func here(g *guest, f family) place {
 	return p
 }
 
-func there(g *guest, f family) place {
-	p := place{listens: g.listensAt, addr: f.theirs.String(), v4: theirs.v4.String(), dev: "rxe0", gid: "1",
+func there(t testing.TB, g *guest, f family) place {
+	t.Helper()
+	return place{listens: g.listensAt, addr: f.theirs.String(), v4: theirs.v4.String(), dev: "rxe0", gid: g.gidOf(t, f.theirs),
 		start: func(t testing.TB, words ...string) program {
 			return g.program(t, words...)
 		}}
-	if f.theirs.Is6() {
-		p.gid = "2" // after the link-local address and that of IPv4
-	}
-	return p
+}
+
+// gidOf returns the index of an address among the GIDs of rxe0. The kernel enters an address when it hears of it or when it hears of rxe0,
+// whichever comes first, so that their order is not always the same.
+func (g *guest) gidOf(t testing.TB, addr netip.Addr) (index string) {
+	t.Helper()
+	gid := netip.AddrFrom16(addr.As16()).StringExpanded()
+	await.Eventually(t, "a GID "+gid, func() bool {
+		rows := strings.Fields(g.sh(t, "cat /sys/class/infiniband/rxe0/ports/1/gids/{0..7}"))
+		i := slices.Index(rows, gid)
+		index = fmt.Sprint(i)
+		return i >= 0
+	})
+	return index
 }
 
 // awaits waits until the server of an exchange accepts clients.
