@@ -70,8 +70,9 @@ func obey(word string, e *end, mem []byte) error {
 				return fmt.Errorf("byte %d is %d", i, b)
 			}
 		}
-	case "unmap": // the second half, without telling anybody
-		if _, _, errno := unix.Syscall(unix.SYS_MUNMAP, uintptr(unsafe.Pointer(&mem[hostBytes/2])), hostBytes/2, 0); errno != 0 {
+	case "unmap": // the second half, without telling anybody; its place is kept, which the next mapping of this process would get
+		if _, _, errno := unix.Syscall6(unix.SYS_MMAP, uintptr(unsafe.Pointer(&mem[hostBytes/2])), hostBytes/2, unix.PROT_NONE,
+			unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE|unix.MAP_FIXED, ^uintptr(0), 0); errno != 0 {
 			return errno
 		}
 	case "keep": // deregister the memory, and see that nobody writes to it then
