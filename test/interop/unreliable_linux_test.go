@@ -152,7 +152,7 @@ func (b *burst) theirWrites() (arrived []int) {
 	for k := range receives {
 		us.recv(uint64(k))
 	}
-	b.theySend("op=writeimm raddr=%d rkey=%d", us.mr.RemoteAddr(), us.mr.RKey())
+	b.theySend("op=writeimm")
 	for _, w := range b.arrivals() {
 		k := b.number(w.Op == verbs.CompletedRecvWrite, w.Imm, int(w.ByteLen), w)
 		check(us.t, us.mr.Bytes()[k*slot:][:b.sizes[k]], k)
@@ -161,17 +161,22 @@ func (b *burst) theirWrites() (arrived []int) {
 	return arrived
 }
 
-// theySend has the peer send the burst by one command: place, length, data and number change from one request to the
-// next.
+// theySend has the peer send the burst, one command for as many messages as Soft-RoCE is sure to complete: place, length, data and number
+// change from one request to the next.
 func (b *burst) theySend(how string, args ...any) {
-	them := b.c.them
+	us, them := b.c.us, b.c.them
 	them.t.Helper()
 	them.do("fill mr=%d len=%d n=%d stride=%d", b.mem.mr, slot, burstLength, slot)
-	them.do("send id=%d mr=%d n=%d stride=%d len=%d grow=1 odd=%d wr=1000 "+how,
-		append([]any{b.c.id, b.mem.mr, burstLength, slot, b.sizes[0], b.sizes[1] - b.sizes[0] - 1}, args...)...)
-	for _, w := range them.poll(b.c.id, burstLength) {
-		if w.status != wcSuccess {
-			them.t.Fatalf("the peer's completion is %+v", w)
+	const group = rxeAhead / 2 // every other message has up to 3 packets
+	for k := 0; k < burstLength; k += group {
+		n := min(group, burstLength-k)
+		them.do("send id=%d mr=%d n=%d off=%d stride=%d len=%d grow=1 odd=%d wr=%d imm=%d raddr=%d rkey=%d "+how,
+			append([]any{b.c.id, b.mem.mr, n, k * slot, slot, b.sizes[k], b.sizes[1] - b.sizes[0] - 1, 1000 + k, k,
+				us.mr.RemoteAddr() + uint64(k*slot), us.mr.RKey()}, args...)...)
+		for _, w := range them.poll(b.c.id, n) {
+			if w.status != wcSuccess {
+				them.t.Fatalf("the peer's completion is %+v", w)
+			}
 		}
 	}
 }
