@@ -70,7 +70,8 @@ func (p *pausing) at(priority uint16, n int) []byte {
 // asks for none although frames are lost.
 func (p *pausing) asked(t *testing.T) (got *eth.Pause) {
 	t.Helper()
-	b := make([]byte, 70000)
+	lost := func() uint64 { return p.Status().Adapters[0].Ethernet.Counters["dropped_buffer_frames"] }
+	b, before := make([]byte, 70000), lost()
 	read := func() bool {
 		for {
 			_ = p.wire.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -89,7 +90,7 @@ func (p *pausing) asked(t *testing.T) (got *eth.Pause) {
 				p.wire.send(t, p.at(priority, 100))
 			}
 		}
-		return read() || p.Status().Adapters[0].Ethernet.Counters["dropped_buffer_frames"] > 0
+		return read() || lost() > before
 	})
 	sent := p.counted().Global.Sent
 	for _, c := range p.counted().Priority {
