@@ -14,8 +14,7 @@ const (
 	unlimited = 1
 	// tail is behind the ticks of alpha that are due at the same time.
 	tail = time.Nanosecond
-	// settled is the number of increases after which the current rate follows the target rate at a constant distance, as far
-	// as a float64 can tell.
+	// settled is the number of increases after which all have the same step: more than any Threshold.
 	settled = 64
 )
 
@@ -210,21 +209,22 @@ func (r *ReactionPoint) raise(now clock.Time) {
 	r.release()
 }
 
-// raiseOften does many increases behind so many that the stage does not change any more and the current rate follows the
-// target rate one step behind.
+// raiseOften does many increases behind so many that the stage does not change any more. Each halves the distance of the
+// current rate from the target rate, after what it adds to that; the target rate may reach the line rate on the way, with less
+// than a step in the end, or have reached it before.
 func (r *ReactionPoint) raiseOften(now clock.Time, times float64) {
-	step := r.step()
-	r.rate.Target += step * times
-	current := r.rate.Target - step
-	if line := r.par.LineRate; r.rate.Target >= line {
-		beyond := r.rate.Target - line
-		r.rate.Target = line
-		current = line
-		if step > 0 {
-			current -= step * math.Exp2(-beyond/step)
-		}
+	step, room, behind := r.step(), r.par.LineRate-r.rate.Target, r.rate.Target-r.rate.Current
+	whole := times
+	if step > 0 {
+		whole = min(times, max(0, math.Floor(room/step)))
 	}
-	r.change(now, current)
+	r.rate.Target += step * whole
+	behind = step + (behind-step)*math.Exp2(-whole)
+	if rest := times - whole; rest > 0 {
+		behind = (behind + r.par.LineRate - r.rate.Target) * math.Exp2(-rest)
+		r.rate.Target = r.par.LineRate
+	}
+	r.change(now, r.rate.Target-behind)
 	r.release()
 }
 

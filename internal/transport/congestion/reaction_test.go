@@ -427,3 +427,23 @@ func TestReactionPoint_Asked(t *testing.T) {
 		}
 	})
 }
+
+// TestReactionPoint_LongAfter_AtTheLineRate: so is where the target rate was at the line rate already, and where it gets there
+// with less than a step.
+func TestReactionPoint_LongAfter_AtTheLineRate(t *testing.T) {
+	p := recorded()
+	p.TimeReset, p.AIRate, p.HAIRate = 2*us, 16, 16
+	for first := 38900.0; first < 39100; first++ {
+		p.FirstCNPRate = first
+		a := NewReactionPoint(&p)
+		a.Notified(0)
+		for now := range 150 {
+			b := NewReactionPoint(&p)
+			b.Notified(0)
+			x, _ := a.Rate(us0(float64(now)))
+			if y, _ := b.Rate(us0(float64(now))); math.Abs(x.Current-y.Current) > 1e-6 || x.Target != y.Target {
+				t.Fatalf("from %v, after %d us: %+v step by step, %+v at once", first, now, x, y)
+			}
+		}
+	}
+}
