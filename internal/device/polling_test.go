@@ -2,7 +2,6 @@ package device
 
 import (
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
@@ -42,24 +41,24 @@ func TestPoll_YieldsEachTimeWhileYieldsAreUsed(t *testing.T) {
 		t.Fatal("it yields after the first poll although nobody used a yield")
 	}
 	many := 0 // unused yields that end it
-	for owed.Yielded(time.Second); owed.Due(poll, 1); many++ {
-		owed.Yielded(0)
+	for owed.Yielded(true); owed.Due(poll, 1); many++ {
+		owed.Yielded(false)
 	}
 	// One yield is left. If that of a poll was used by somebody on this machine, many are; if not, none; and one if there was none.
 	for n := range poll.Looks - 1 {
-		owed.Yielded(time.Second)
+		owed.Yielded(true)
 		for range many - 1 {
-			owed.Yielded(0)
+			owed.Yielded(false)
 		}
 		c.Poll(0)
 		if !owed.Due(poll, 1) {
 			continue
 		}
-		if owed.Yielded(0); !owed.Due(poll, 1) {
+		if owed.Yielded(false); !owed.Due(poll, 1) {
 			t.Fatalf("no yield after poll %d, though yields are used", n)
 		}
 		for range many - 1 {
-			owed.Yielded(0)
+			owed.Yielded(false)
 		}
 	}
 	for c.idle.Store(0); c.idle.Load() < poll.Looks-1; {

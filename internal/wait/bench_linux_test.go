@@ -76,9 +76,15 @@ func BenchmarkUsedYield(b *testing.B) {
 	go func() {
 		defer close(done)
 		pin()
+		used := 0
 		for b.Loop() {
-			Yield()
+			if began := Now(); yields.wanted() {
+				yields.sample()
+			} else if Yield(); yields.used(YieldThread, Now().Sub(began)) {
+				used++
+			}
 		}
+		b.ReportMetric(100*float64(used)/float64(b.N), "%used")
 	}()
 	<-done
 	stop.Store(true)

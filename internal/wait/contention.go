@@ -38,10 +38,10 @@ func (c *Contention) Next(p *Policy, n uint32, now clock.Time) Step {
 	return p.yield(n)
 }
 
-// Yielded records how long a yield took. Concurrent pollers may lose updates of the counts.
-func (c *Contention) Yielded(took time.Duration) {
+// Yielded records whether somebody used a yield. Concurrent pollers may lose updates of the counts.
+func (c *Contention) Yielded(used bool) {
 	switch n := c.owed.Load(); {
-	case took >= usedTime:
+	case used:
 		if n != contended {
 			c.owed.Store(contended)
 		}

@@ -22,17 +22,17 @@ func TestContention_YieldsAfterEachLookWhileYieldsAreUsed(t *testing.T) {
 	}
 	for _, s := range []struct {
 		name string
-		took time.Duration
+		used bool
 		n    int
 		want int
 	}{
-		{"alone", 0, 0, 1},
-		{"after a used yield", usedTime, 1, int(p.Looks)},
-		{"after some unused ones", usedTime - 1, contended - 1, int(p.Looks)},
-		{"after enough unused ones", usedTime - 1, 1, 1},
+		{"alone", false, 0, 1},
+		{"after a used yield", true, 1, int(p.Looks)},
+		{"after some unused ones", false, contended - 1, int(p.Looks)},
+		{"after enough unused ones", false, 1, 1},
 	} {
 		for range s.n {
-			c.Yielded(s.took)
+			c.Yielded(s.used)
 		}
 		if n := yields(); n != s.want {
 			t.Errorf("%s: %d yields in %d looks, want %d", s.name, n, p.Looks, s.want)
@@ -54,21 +54,21 @@ func TestContention_LooksArePowersOfTwo(t *testing.T) {
 func TestContention_NapsSeldomerWhileYieldsAreUsed(t *testing.T) {
 	var c Contention
 	p := Of(AttachedPoll)
-	tire := func(n int, took time.Duration) {
+	tire := func(n int, used bool) {
 		for range n {
-			c.Yielded(took)
+			c.Yielded(used)
 		}
 	}
 	now, gap := clock.Time(time.Hour), time.Duration(0)
-	if tire(2*weary, 0); c.Next(&p, 1, now) == Nap {
+	if tire(2*weary, false); c.Next(&p, 1, now) == Nap {
 		t.Error("naps though its yields are not used")
 	}
 	for i := range 20 {
-		tire(weary-1, usedTime)
+		tire(weary-1, true)
 		if c.Next(&p, 1, now.Add(gap)) == Nap {
 			t.Fatalf("nap %d: before it is weary", i)
 		}
-		tire(1, usedTime)
+		tire(1, true)
 		if gap > 0 && c.Next(&p, 1, now.Add(gap-1)) == Nap {
 			t.Fatalf("nap %d: sooner than %v after the one before", i, gap)
 		}
@@ -78,17 +78,17 @@ func TestContention_NapsSeldomerWhileYieldsAreUsed(t *testing.T) {
 		}
 		gap = min(max(2*gap, napGap), napGapMost)
 	}
-	tire(weary, usedTime)
+	tire(weary, true)
 	now = now.Add(napRest + 1)
 	if c.Next(&p, 1, now) != Nap {
 		t.Fatal("no nap after a long rest")
 	}
-	tire(weary, usedTime)
+	tire(weary, true)
 	if c.Next(&p, 1, now.Add(napGap)) != Nap {
 		t.Errorf("the gap after a long rest is longer than %v", napGap)
 	}
-	tire(weary, usedTime)
-	tire(contended, 0)
+	tire(weary, true)
+	tire(contended, false)
 	if c.Next(&p, 1, now.Add(time.Hour)) == Nap {
 		t.Error("naps once alone")
 	}

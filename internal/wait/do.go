@@ -81,9 +81,13 @@ func (c *Contention) Yield(p *Policy, n uint32) bool {
 
 func (c *Contention) yield(p *Policy, n uint32, now clock.Time) {
 	step := c.Next(p, n, now)
+	if step == YieldThread && yields.wanted() {
+		yields.sample()
+		now = Now()
+	}
 	Do(step)
 	if step == YieldThread || step == YieldAll {
-		c.Yielded(Now().Sub(now))
+		c.Yielded(yields.used(step, Now().Sub(now)))
 	}
 }
 

@@ -20,6 +20,13 @@ func nap(d time.Duration) {
 	_ = unix.Nanosleep(&t, nil)
 }
 
+// switches returns how often this thread's processor has run another one, which is what each used sched_yield(2) does.
+func switches() (n int64, known bool) {
+	var u unix.Rusage
+	err := unix.Getrusage(unix.RUSAGE_THREAD, &u)
+	return u.Nvcsw + u.Nivcsw, err == nil
+}
+
 // realTime reports whether this thread has real-time priority, for instance by chrt -f: sched_yield(2) then gives the
 // processor to no thread of a lower priority.
 func realTime() bool {

@@ -13,7 +13,8 @@
 //
 //  1. It looks again at once (Look), a few times: the news may be a cache line away.
 //  2. It looks again after each yield of the processor to other threads (YieldThread). A yield that nobody uses costs
-//     a third of a microsecond; one that somebody uses is the fastest way to what is waited for. Yields to goroutines
+//     a third of a microsecond, or one and a half in some virtual machines; one that somebody uses is the fastest way to
+//     what is waited for. Yields to goroutines
 //     (YieldAll) are seldomer: where the Go runtime has an idle P, each wakes a thread to look for goroutines, on a
 //     processor that the producer may need.
 //  3. It asks for wake-ups and looks once more (Arm): what came before it asked comes with no wake-up, what comes
@@ -24,7 +25,8 @@
 // chose it. Spinner leads one waiter through them; it reads no clock and makes no call. A waiter for which looking paid
 // the last time may look longer: one whose news came within its spin (Recent), or one that looks for the rest of a
 // stream as long as the stream has kept it busy (Earn). Contention watches whether yields are used, for pollers that
-// share an attachment: while they are, each vain look is followed by one.
+// share an attachment: while they are, each vain look is followed by one. How long they take tells, once the machine has shown
+// what one takes that nobody uses (cost).
 //
 // # Who polls for whom
 //

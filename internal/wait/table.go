@@ -218,9 +218,11 @@ const (
 	// streamPackets is the number of packets in one turn of the loop from which on they count as a stream. Measured: a
 	// request and its acknowledgement are two, a batch of the link up to 256; latency does not see it.
 	streamPackets = 8
-	// usedTime is the minimum duration of a yield that another thread used. Measured: BenchmarkStep, BenchmarkUsedYield:
-	// 0.42 us if nobody uses it, 2.0 us if another thread yields in its turn.
+	// usedTime is the minimum duration of a yield that another thread used, and usedCost how many times as long as an unused
+	// one it takes at least. Measured: BenchmarkStep, BenchmarkUsedYield: 0.42 us if nobody uses it, 2.0 us if another thread
+	// yields in its turn; 1.35 and 3.6 us in a virtual machine whose host keeps its page tables.
 	usedTime = 1200 * time.Nanosecond
+	usedCost = 2
 	// goroutineUsed is the minimum duration of a yield to goroutines that one of them used. Measured: BenchmarkStep: a yield to
 	// goroutines that finds none takes 3.8 us where the runtime has an idle P to look for some, 0.1 us where it has none.
 	goroutineUsed = 4 * time.Microsecond
