@@ -1,7 +1,6 @@
 package cable
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -299,18 +298,22 @@ func (s *local) control(state func(State)) error {
 	}
 }
 
-// tell sends a message unless that would block; nil ends the session.
+// tell sends a message unless that would block: a fabric that does not read its messages loses them. nil ends the session.
 func (s *local) tell(b []byte) {
 	if b == nil {
 		_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 		_ = s.conn.CloseWrite()
 		return
 	}
-	if err := s.conn.SetWriteDeadline(time.Now().Add(time.Millisecond)); err == nil {
-		if _, err = s.conn.Write(b); err != nil && !errors.Is(err, net.ErrClosed) {
-			return // a fabric that does not read its messages loses them
-		}
+	raw, err := s.conn.SyscallConn()
+	if err != nil {
+		return
 	}
+	// Not by a deadline: one that is near may be over before the first try, where the processor is taken away in between.
+	_ = raw.Write(func(fd uintptr) bool {
+		_, _ = unix.SendmsgN(int(fd), b, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		return true
+	})
 }
 
 func (s *local) descriptor() int { return s.bell }

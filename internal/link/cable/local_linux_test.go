@@ -1,6 +1,10 @@
 package cable
 
 import (
+	"net"
+	"os"
+	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/frame"
@@ -116,5 +120,80 @@ func TestBellTellsOfRoom(t *testing.T) {
 		if n := c.receives(t); n != 0 || c.tells(t) {
 			t.Fatalf("received %d frames, bell still readable: %t; want 0 and false", n, c.tells(t))
 		}
+	}
+}
+
+// talking returns a session over a socket, and the fabric's end of it.
+func talking(t *testing.T) (s *local, fabric int) {
+	t.Helper()
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(ends[1]) })
+	f := os.NewFile(uintptr(ends[0]), "socket")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &local{conn: c.(*net.UnixConn), bell: -1}, ends[1]
+}
+
+// heard reads a message that has come; nil: none has.
+func heard(t *testing.T, fabric int) []byte {
+	t.Helper()
+	b := make([]byte, MaxMessage)
+	n, err := unix.Read(fabric, b)
+	if err == unix.EAGAIN {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b[:n]
+}
+
+// TestTell_LosesNothingThatHasRoom: the fabric hears what the adapter's pauses are, however often others take the processor.
+func TestTell_LosesNothingThatHasRoom(t *testing.T) {
+	s, fabric := talking(t)
+	if err := unix.SetNonblock(fabric, true); err != nil {
+		t.Fatal(err)
+	}
+	var stop atomic.Bool
+	defer stop.Store(true)
+	for range 2 * runtime.GOMAXPROCS(0) {
+		go func() {
+			for !stop.Load() {
+			}
+		}()
+	}
+	for i := range 4000 {
+		if s.tell([]byte("pauses")); string(heard(t, fabric)) != "pauses" {
+			t.Fatalf("message %d is lost", i)
+		}
+	}
+}
+
+// TestTell_NeverWaits: a fabric that reads nothing loses messages, and holds nobody up.
+func TestTell_NeverWaits(t *testing.T) {
+	s, fabric := talking(t)
+	if err := unix.SetNonblock(fabric, true); err != nil {
+		t.Fatal(err)
+	}
+	const told = 20000
+	for range told {
+		s.tell([]byte("pauses"))
+	}
+	got := 0
+	for heard(t, fabric) != nil {
+		got++
+	}
+	if got == 0 || got == told {
+		t.Errorf("the socket has kept %d messages of %d", got, told)
+	}
+	if s.tell([]byte("again")); string(heard(t, fabric)) != "again" {
+		t.Error("nothing is heard once there is room")
 	}
 }
