@@ -81,14 +81,16 @@ func (c *Contention) Yield(p *Policy, n uint32) bool {
 
 func (c *Contention) yield(p *Policy, n uint32, now clock.Time) {
 	step := c.Next(p, n, now)
-	if step == YieldThread && yields.wanted() {
+	if step != YieldThread && step != YieldAll {
+		Do(step)
+		return
+	}
+	if yields.wanted() {
 		yields.sample()
 		now = Now()
 	}
 	Do(step)
-	if step == YieldThread || step == YieldAll {
-		c.Yielded(yields.used(step, Now().Sub(now)))
-	}
+	c.Yielded(yields.used(step, Now().Sub(now)))
 }
 
 // Again is that of s, for a waiter that shares c with pollers.

@@ -14,9 +14,8 @@
 //  1. It looks again at once (Look), a few times: the news may be a cache line away.
 //  2. It looks again after each yield of the processor to other threads (YieldThread). A yield that nobody uses costs
 //     a third of a microsecond, or one and a half in some virtual machines; one that somebody uses is the fastest way to
-//     what is waited for. Yields to goroutines
-//     (YieldAll) are seldomer: where the Go runtime has an idle P, each wakes a thread to look for goroutines, on a
-//     processor that the producer may need.
+//     what is waited for. Yields to goroutines (YieldAll) are seldomer: where the Go runtime has an idle P, each wakes a
+//     thread to look for goroutines, on a processor that the producer may need.
 //  3. It asks for wake-ups and looks once more (Arm): what came before it asked comes with no wake-up, what comes
 //     later does.
 //  4. It sleeps, in a Poller, a Parker or on a word of shared memory, until it is woken or its next deadline.
