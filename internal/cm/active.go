@@ -132,7 +132,7 @@ func checkQPN(qpn uint32) error {
 func (e *Engine) proposal(c *conn, p *Connect) Attributes {
 	a := Attributes{
 		LocalQPN: p.QPN, RQPSN: e.psn(), MTU: e.cfg.MTU, PKey: e.cfg.pkey(),
-		AckTimeout: p.AckTimeout, RetryCount: p.RetryCount,
+		AckTimeout: p.AckTimeout, RetryCount: p.RetryCount, PeerRNRRetry: p.RNRRetry,
 		InitiatorDepth: p.InitiatorDepth, ResponderResources: p.ResponderResources, Type: p.qpType(c.space),
 		LocalGID: bare(p.LocalGID), RemoteGID: bare(p.RemoteGID),
 		FlowLabel:    flowLabel(c.local.Port(), c.remote.Port()),

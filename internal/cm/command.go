@@ -8,8 +8,17 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// minRNRTimer is the code for 0.64 ms: how soon peers may retry if no receive was posted.
-const minRNRTimer = 12
+// How soon a peer may send again what found no receive (codes of IBA 9.7.5.2.8). One with a limit of retries
+// gets Linux's 655.36 ms, of which programs there count on having some: a program that was held up for a few
+// milliseconds must not lose its connection. It hears of a receive that is posted meanwhile, if it counts
+// credits. One without a limit may ask every 0.64 ms.
+const (
+	rnrTimerLimited   = 0
+	rnrTimerUnlimited = 12
+)
+
+// unlimitedRetries is the count of RNR retries that has no limit (IBA 9.7.5.2.8).
+const unlimitedRetries = 7
 
 // ModifyQP returns the attributes for a QP on its way to a state; ok is false for a state that is not on
 // the way. Those that only its adapter knows are missing: Access, PKeyIndex, and SrcIndex and Path of the
@@ -62,8 +71,15 @@ func (t *Attributes) toRTR(m *command.ModifyQP, typ command.QPType) {
 	m.MTU, m.DestQPN, m.RQPSN = uint32(t.MTU.Bytes()), t.RemoteQPN, uint32(t.RQPSN)
 	if typ == command.RC || typ == command.XRCTarget {
 		m.Mask |= command.MaskResponderResources | command.MaskMinRNRTimer
-		m.ResponderResources, m.MinRNRTimer = t.ResponderResources, minRNRTimer
+		m.ResponderResources, m.MinRNRTimer = t.ResponderResources, t.minRNRTimer()
 	}
+}
+
+func (t *Attributes) minRNRTimer() uint8 {
+	if t.PeerRNRRetry == unlimitedRetries {
+		return rnrTimerUnlimited
+	}
+	return rnrTimerLimited
 }
 
 func bit(b bool) uint8 {

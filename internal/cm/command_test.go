@@ -86,6 +86,40 @@ func TestModifyQP(t *testing.T) {
 	}
 }
 
+// TestModifyQP_RNRTimer: a peer with a limit of retries is given the time that Linux gives it, so that it does not use
+// them up while the program is held up for a moment; one without a limit may ask often. Each side knows what it allows
+// its peer, the accepting one once it has answered.
+func TestModifyQP_RNRTimer(t *testing.T) {
+	for _, c := range []struct{ ofA, ofB, a, b uint8 }{{0, 6, 0, 0}, {6, 7, 0, 12}, {7, 1, 12, 0}, {7, 7, 12, 12}} {
+		p := newPair(nil)
+		l, err := p.b.e.Open(command.TCP, 0)
+		check(t, err)
+		_, err = p.b.e.Bind(l, netip.AddrPortFrom(p.b.addr, 7))
+		check(t, err)
+		check(t, p.b.e.Listen(l, 0))
+		id, err := p.a.e.Open(command.TCP, 0)
+		check(t, err)
+		check(t, p.a.e.Connect(0, id, Connect{Remote: netip.AddrPortFrom(p.b.addr, 7), Local: p.a.addr, QPN: 0x100, RNRRetry: c.ofA}))
+		p.flow()
+		request := p.b.events()[0]
+		if m, _ := request.Conn.ModifyQP(command.RC, command.RTR); m.MinRNRTimer != 0 {
+			t.Errorf("before the answer: timer %d, want 0", m.MinRNRTimer)
+		}
+		b, err := p.b.e.Accept(0, request.ID, Accept{QPN: 0x200, RNRRetry: c.ofB})
+		check(t, err)
+		p.flow()
+		a := p.a.events()[0].Conn
+		for _, typ := range []command.QPType{command.RC, command.XRCTarget} {
+			ma, _ := a.ModifyQP(typ, command.RTR)
+			mb, _ := b.ModifyQP(typ, command.RTR)
+			if ma.MinRNRTimer != c.a || mb.MinRNRTimer != c.b {
+				t.Errorf("%v, %d and %d retries allowed: timers %d and %d, want %d and %d", typ, c.ofA, c.ofB, ma.MinRNRTimer, mb.MinRNRTimer,
+					c.a, c.b)
+			}
+		}
+	}
+}
+
 // TestCommandError: every error of the engine has the class that programs know.
 func TestCommandError(t *testing.T) {
 	for _, c := range []struct {

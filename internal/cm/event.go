@@ -97,6 +97,7 @@ type Attributes struct {
 	AckTimeout         uint8
 	RetryCount         uint8 // 0 to 7
 	RNRRetry           uint8 // 0 to 7; 7: without limit
+	PeerRNRRetry       uint8 // the same of the peer, which this side chooses; 0 until it has
 	InitiatorDepth     uint8
 	ResponderResources uint8
 	FlowControl        bool           // end-to-end credits, agreed by both sides

@@ -217,7 +217,7 @@ func (e *Engine) Accept(now clock.Time, id ID, a Accept) (Attributes, error) {
 	a.mark(c)
 	t := &c.attr
 	c.flow = !e.cfg.DisableFlowControl && !a.NoFlowControl && !a.SRQ && !t.Type.XRC()
-	t.LocalQPN = a.QPN
+	t.LocalQPN, t.PeerRNRRetry = a.QPN, a.RNRRetry
 	t.InitiatorDepth = min(t.InitiatorDepth, a.InitiatorDepth)
 	t.ResponderResources = min(t.ResponderResources, a.ResponderResources)
 	t.FlowControl = c.flow && c.peerFlow
