@@ -29,7 +29,8 @@ if [ ! -e $policy ]; then
   trap 'rm -f $policy' EXIT
   printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy || without "${missing[*]}" "$policy cannot be written"
 fi
-install() { apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1; }
+# A machine that has just started may be installing updates: wait for that.
+install() { apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1; }
 install || { apt-get -qq update >/dev/null 2>&1 && install; } || without "${missing[*]}" "apt-get install failed"
 
 command -v systemctl >/dev/null || exit 0

@@ -13,6 +13,6 @@ done
 command -v apt-get >/dev/null || { echo "no apt-get to install ${missing[*]}"; exit 1; }
 export DEBIAN_FRONTEND=noninteractive
 echo "installing ${missing[*]}" >&2
-install() { apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1; }
+install() { apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1; }
 install || { apt-get -qq update >/dev/null 2>&1 && install; } ||
   { echo "apt-get install ${missing[*]} failed"; exit 1; }

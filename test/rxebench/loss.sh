@@ -16,7 +16,7 @@ shift
 
 [ "$(uname -sm)" = "Linux x86_64" ] || cannot "needs Linux on x86_64"
 why=$("$here/../interop/packages.sh") || cannot "$why"
-command -v ethtool >/dev/null || apt-get -qq install -y --no-install-recommends ethtool >/dev/null 2>&1 || cannot "no ethtool"
+command -v ethtool >/dev/null || apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends ethtool >/dev/null 2>&1 || cannot "no ethtool"
 
 image=${SOFTVPI_INTEROP_IMAGE:-${XDG_CACHE_HOME:-$HOME/.cache}/softvpi-interop}
 why=$("$here/../interop/image.sh" "$image")

@@ -26,7 +26,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   command -v apt-get >/dev/null || cannot "no apt-get to install ${missing[*]}"
   echo "bench-rxe: installing ${missing[*]}" >&2
   export DEBIAN_FRONTEND=noninteractive
-  install() { apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1; }
+  install() { apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1; }
   install || { apt-get -qq update >/dev/null 2>&1 && install; } || cannot "apt-get install ${missing[*]} failed"
 fi
 

@@ -14,5 +14,5 @@ skipped() {
 command -v apt-get >/dev/null || skipped "there is no apt-get to install it"
 export DEBIAN_FRONTEND=noninteractive
 echo "test/web: installing chromium"
-install() { apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null 2>&1; }
+install() { apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null 2>&1; }
 install || { apt-get -qq update >/dev/null 2>&1 && install; } || skipped "apt-get install chromium failed"
