@@ -16,6 +16,7 @@ import (
 	cdplog "github.com/chromedp/cdproto/log"
 
 	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -245,16 +246,33 @@ func (b *tab) click(selector string) {
 			return
 		}
 		b.holds(watch)
-		err = b.try(3*time.Second, chromedp.Click(selector, chromedp.ByQuery))
+		var nodes []*cdp.Node
+		if err = b.try(3*time.Second, chromedp.Nodes(selector, &nodes, chromedp.ByQuery, chromedp.NodeVisible)); err == nil {
+			// One that is given up while it is on its way would come on top of the next: on the page that that leads to.
+			err = b.try(await.Limit/2, chromedp.MouseClickNode(nodes[0]))
+		}
 	}
 	b.t.Fatalf("click on %s: %v; wrong: %q", selector, err, b.faults())
 }
 
-// write replaces the text of a field by typing.
+// write replaces the text of a field by typing, until the field has it: what is typed while a page is being loaded can be lost.
 func (b *tab) write(selector, text string) {
 	b.t.Helper()
-	b.holds(fmt.Sprintf("(() => { const e = document.querySelector(%s); e?.select(); return e !== null; })()", strconv.Quote(selector)))
-	b.do(chromedp.SendKeys(selector, text, chromedp.ByQuery))
+	quoted := strconv.Quote(selector)
+	for end := time.Now().Add(await.Limit); time.Now().Before(end); {
+		b.holds(fmt.Sprintf(`(() => {
+			const e = document.querySelector(%s);
+			e?.select();
+			return e !== null && document.readyState === "complete";
+		})()`, quoted))
+		b.do(chromedp.SendKeys(selector, text, chromedp.ByQuery))
+		written := ""
+		b.do(chromedp.Evaluate(fmt.Sprintf("document.querySelector(%s)?.value", quoted), &written))
+		if written == text {
+			return
+		}
+	}
+	b.t.Fatalf("%s does not take %q; wrong: %q", selector, text, b.faults())
 }
 
 // choose selects an option by its text.
