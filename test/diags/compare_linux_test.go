@@ -314,7 +314,7 @@ func TestCutTablesAreTold(t *testing.T) {
 		w := strings.Fields(line)
 		want, got := f.debian("host-b", w[0], w[1:]...), f.ours("host-b", w[0], w[1:]...)
 		if want.out != got.out && line != "saquery PIR" { // for PIR it shows bytes that were never sent
-			t.Errorf("%s: %s", line, difference(want.out, got.out))
+			t.Errorf("%s: %s\nDebian's: %d %s", line, difference(want.out, got.out), want.status, want.errs)
 		}
 		if got.status != 0 || strings.Count(got.errs, "without segments") != 1 {
 			t.Errorf("%s: %d, %s", line, got.status, got.errs)

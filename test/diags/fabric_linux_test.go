@@ -212,9 +212,18 @@ type result struct {
 // debian runs the distribution's tool at a node.
 func (f *fabricOf) debian(node, name string, args ...string) result {
 	f.t.Helper()
-	c := f.command(name, args...)
-	f.preloaded(c, node)
-	return f.run(c)
+	once := func() (result, bool) {
+		c := f.command(name, args...)
+		f.preloaded(c, node)
+		return f.run(c)
+	}
+	r, ended := once()
+	// The library by which it reaches ibsim waits for each answer without end, 20 s for one that was stopped for 20 s.
+	if !ended {
+		retry.Count(f.t, name, "it waited for ibsim without end")
+		r, _ = once()
+	}
+	return r
 }
 
 // ours runs this repository's tool at a node.
@@ -222,7 +231,8 @@ func (f *fabricOf) ours(node, name string, args ...string) result {
 	f.t.Helper()
 	c := f.tool(name, args...)
 	c.Env = append(c.Env, "SIM_HOST="+node)
-	return f.run(c)
+	r, _ := f.run(c)
+	return r
 }
 
 // tool returns the command for a tool of this repository: the test binary, acting as that tool.
@@ -237,7 +247,8 @@ func (f *fabricOf) tool(name string, args ...string) *exec.Cmd {
 	return c
 }
 
-func (f *fabricOf) run(c *exec.Cmd) result {
+// run returns what a program did, and whether it ended by itself.
+func (f *fabricOf) run(c *exec.Cmd) (result, bool) {
 	f.t.Helper()
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
@@ -246,12 +257,12 @@ func (f *fabricOf) run(c *exec.Cmd) result {
 	}
 	timer := time.AfterFunc(await.Limit, func() { c.Process.Kill() })
 	err := c.Wait()
-	timer.Stop()
+	ended := timer.Stop()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		f.t.Fatal(err)
 	}
-	return result{mask(out.String()), mask(errs.String()), c.ProcessState.ExitCode()}
+	return result{mask(out.String()), mask(errs.String()), c.ProcessState.ExitCode()}, ended
 }
 
 // masks match what may differ between two runs: times, process numbers, traffic, and the count by which a subnet
